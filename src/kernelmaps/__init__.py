@@ -31,6 +31,7 @@ _EXPORTS = {
     "kernelmaps.certificate": ["Certificate"],
     "kernelmaps.models.gam.classifier": ["AdditiveClassifier"],
     "kernelmaps.models.gam.regressor": ["AdditiveRegressor"],
+    "kernelmaps.models.gam.survival": ["AdditiveSurvival"],
     "kernelmaps.models.gam.terms": ["Term"],
     "kernelmaps.models.gam.comparison": ["AnovaTable", "anova"],
     "kernelmaps.models.gam.model_check": ["GamCheck"],

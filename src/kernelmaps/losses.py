@@ -1,5 +1,27 @@
 """Losses of additive models as objects with parameters, to be given in the place of their names."""
 
-from .models.losses import Gamma, LogLoss, Poisson, Quantile, SquaredError
+from .models.losses import (
+    Beta,
+    Binomial,
+    Gamma,
+    LogLoss,
+    NegativeBinomial,
+    Ordinal,
+    Poisson,
+    Quantile,
+    SquaredError,
+    Tweedie,
+)
 
-__all__ = ["Gamma", "LogLoss", "Poisson", "Quantile", "SquaredError"]
+__all__ = [
+    "Beta",
+    "Binomial",
+    "Gamma",
+    "LogLoss",
+    "NegativeBinomial",
+    "Ordinal",
+    "Poisson",
+    "Quantile",
+    "SquaredError",
+    "Tweedie",
+]

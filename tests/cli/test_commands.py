@@ -24,16 +24,7 @@ from kernelmaps.models.svm import fitted as svm_fitted
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
-COMMANDS = [
-    "demo",
-    "compare",
-    "choose",
-    "fit",
-    "predict",
-    "evaluate",
-    "export",
-    "explain",
-]
+COMMANDS = ["demo", "compare", "choose", "fit", "predict", "evaluate", "export", "explain"]
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +90,7 @@ def test_demo_compares_all_digits_and_writes_a_report(tmp_path, monkeypatch):
 # ---- judging ------------------------------------------------------------------------------------
 
 SMALL_MAP = ["--map", "HomogeneousMap(n_components=3)"]  # one that is compiled anyway
-QUICK = ["--maps", "HomogeneousMap", "--kernels", "chi2", "--sizes", "3"]
+QUICK = ["--maps", "HomogeneousMap", "--kernels", "chi2", "--sizes", "3", "--C", "10"]
 
 
 def test_compare_prints_a_table_and_writes_a_report(csv, tmp_path):
@@ -118,7 +109,7 @@ def test_compare_prints_a_table_and_writes_a_report(csv, tmp_path):
 def test_ctrl_c_keeps_and_prints_what_is_done(csv, monkeypatch):
     done = []
 
-    def interrupted(method, problem, seconds):
+    def interrupted(method, problem):
         if len(done) == 2:
             raise KeyboardInterrupt
         done.append(method.label)

@@ -223,6 +223,9 @@ def test_options_reach_the_model(rides, tmp_path):
     assert (fitted.loss, fitted.max_iter) == ("absolute_error", 77)
     area = {shape.name: shape for shape in fitted.shape_functions_}["area"]
     assert (np.diff(area.values) >= 0).all()
+    pair = ["--interactions", "city:area", "--constraints", "city:area=decreasing in area"]
+    run("fit", rides, "-t", "fare", "--drop", "tip,when", "-o", out, *pair)
+    assert km.load(out).constraints == {("city", "area"): ("decreasing in area",)}
 
 
 @pytest.mark.parametrize(
@@ -232,6 +235,7 @@ def test_options_reach_the_model(rides, tmp_path):
         (["--interactions", "city:aera"], "names the column 'aera'"),
         (["--constraints", "area"], "--constraints must be COLUMN=VALUE"),
         (["--constraints", "area=up"], "must be one of increasing"),
+        (["--constraints", "area:city=convex in when"], "must say along which of them"),
         (["--terms", "when (hour)=periodic:day"], "is not a number: 'day'"),
         (["--terms", "town=category"], "terms names the column 'town'; X has ride_id, when"),
         (["--smoothing", "much"], "--smoothing must be auto or numbers"),
@@ -240,7 +244,7 @@ def test_options_reach_the_model(rides, tmp_path):
         (["--normalize", "l1"], "--normalize l1 scales rows of numbers"),
         (["--map", "SplineMap", "--interactions", "auto"], "--interactions means nothing for"),
         (["--exposure", "area", "--model", "svm"], "--exposure means nothing for --model svm"),
-        (["--exposure", "area"], "--exposure is for --loss poisson and --loss gamma"),
+        (["--exposure", "area"], "--exposure is for --loss poisson, --loss gamma"),
         (["--loss", "quantile:2"], "--loss quantile:2: Quantile: quantile must be between 0 and 1"),
         (["--loss", "poisson:one"], "--loss poisson:one: could not convert"),
         (["--loss", "epsilon_insensitive"], "'epsilon_insensitive' is a loss of AdditiveSVR"),
@@ -433,6 +437,28 @@ def test_a_table_is_exported_as_tables_of_effects(model, tmp_path):
     for step in ("wide", "area=wide"):
         assert_refused(2, "--step must be a number, or COLUMN=NUMBER", "export", model, out,
                        "--step", step)  # fmt: skip
+
+
+def test_a_table_is_edited(model, rides, tmp_path):
+    out = tmp_path / "edited.kmap"
+    options = ["--term", "area", "--effect", "0", "--between", "60,80"]
+    run("edit", model, out, *options, "--data", rides, "--refit-intercept")
+    expected = km.load(model).edit("area", 0.0, between=(60, 80))
+    edited, X = km.load(out), pd.read_csv(rides).drop(columns=["fare", "tip"])
+    shift = edited.predict(X) - expected.predict(X)
+    np.testing.assert_allclose(shift, shift[0], atol=1e-9)
+    assert "deviance of 400 rows" in edited.edits_[0]
+    plain = json.loads(run("edit", out, out, "--term", "city", "--effect", "Bern=0.5", "--json"))
+    assert plain["edits"] == km.load(out).edits_
+    assert plain["edits"][1] == "city: Bern = 0.5"
+    predictions = run("predict", out, rides)
+    first = float(predictions.splitlines()[1].split(",")[1])
+    assert first == pytest.approx(km.load(out).predict(X)[0])
+    for option, words in (("x", "--effect must be a number, or LEVEL=NUMBER"),
+                          ("Rome=1", "column 'city' has no level 'Rome'")):  # fmt: skip
+        assert_refused(2, words, "edit", model, out, "--term", "city", "--effect", option)
+    ends = ["--term", "area", "--effect", "0", "--between", "a,b"]
+    assert_refused(2, "--between must be LOW,HIGH", "edit", model, out, *ends)
 
 
 def test_the_commands_of_the_tutorial_run(tmp_path, monkeypatch):
@@ -732,6 +758,8 @@ def test_losses_have_their_parameter_behind_a_colon(tmp_path):
     for text, loss in (
         ("quantile:0.9", km.losses.Quantile(0.9)),
         ("poisson:1", km.losses.Poisson(1)),
+        ("negative_binomial", "negative_binomial"),
+        ("tweedie:1.5", km.losses.Tweedie(1.5)),
     ):
         told = json.loads(run("fit", path, "-t", "y", "--loss", text, "-o", out, "--json"))
         assert told["task"] == "regression"

@@ -111,6 +111,39 @@ def test_predictions_of_a_gam_need_no_estimator(table, signal, tmp_path):
         assert lines == [[str(value) for value in row] for row in rows]  # as repr: all bits
 
 
+# Loads models, and scores two rows, where nothing but NumPy can be imported.
+NUMPY_ALONE = """
+import json, sys
+import numpy, scipy
+sys.modules |= dict.fromkeys(("pyarrow", "sklearn", "numba", "pandas", "joblib"))
+parts = ("sparse", "linalg", "special", "stats", "optimize", "interpolate")
+sys.modules |= dict.fromkeys(f"scipy.{part}" for part in parts)
+from kernelmaps.export.files import load_with_metadata
+rows = numpy.array([[0.2, 0.4, 0.6], [0.9, 0.5, 0.3]])
+models = [load_with_metadata(path, to_predict=True)[0] for path in sys.argv[1:]]
+print(json.dumps([model.predict(rows).tolist() for model in models]))
+"""
+
+
+def test_a_few_rows_of_numbers_need_numpy_alone(tmp_path):
+    """None in `sys.modules` lets an import fail."""
+    X, rows = np.random.default_rng(0).random((200, 3)), [[0.2, 0.4, 0.6], [0.9, 0.5, 0.3]]
+    models = [
+        km.AdditiveRegressor().fit(X, np.sin(4 * X[:, 0]) + X[:, 1]),
+        km.AdditiveClassifier().fit(X, X.sum(axis=1) > 1.5),
+        km.AdditiveSVC(km.SplineMap()).fit(X, X.sum(axis=1) > 1.5),
+    ]
+    paths = [tmp_path / f"{k}.kmap" for k in range(len(models))]
+    for model, path in zip(models, paths, strict=True):
+        km.save(model, path)
+    done = subprocess.run(
+        [sys.executable, "-c", NUMPY_ALONE, *map(str, paths)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    for model, predicted in zip(models, json.loads(done.stdout), strict=True):
+        np.testing.assert_allclose(predicted, model.predict(rows), rtol=1e-12)
+
+
 @pytest.mark.compiled
 def test_many_rows_of_a_gam_are_for_the_compiled_loop(table, signal, tmp_path, monkeypatch):
     """Loading it pays for a file of many rows only; a file is read block by block."""

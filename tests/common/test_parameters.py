@@ -37,7 +37,7 @@ def unfitted(name):
 
 
 def targets(name):
-    regression = name.endswith(("Regressor", "SVR", "Ridge", "Lasso"))
+    regression = name.endswith(("Survival", "Regressor", "SVR", "Ridge", "Lasso"))
     return rows() @ np.arange(6.0) if regression else labels()
 
 
@@ -110,7 +110,7 @@ def test_only_what_is_not_named_yet_is_named():
 # ---- rows ---------------------------------------------------------------------------------------
 
 
-GAMS = ("AdditiveClassifier", "AdditiveRegressor")  # which take text
+GAMS = ("AdditiveClassifier", "AdditiveRegressor", "AdditiveSurvival")  # which take text
 
 
 @pytest.mark.parametrize("name", [*MAPS, *(name for name in MODELS if name not in GAMS)])

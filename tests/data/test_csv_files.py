@@ -48,8 +48,7 @@ def test_cells_are_those_of_the_text(read, text, columns):
 
 
 @pytest.mark.parametrize(
-    ("suffix", "pack"),
-    [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)],
+    ("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)]
 )
 def test_compressed_files(read, suffix, pack):
     assert read(pack(b"a,b\n1,2\n"), f"mine.csv{suffix}") == {"a": ["1"], "b": ["2"]}

@@ -45,11 +45,7 @@ def test_ready_designs_need_no_solver(wanted, monkeypatch):
     def refuse(*args, **kwargs):
         raise AssertionError("a ready design was solved again")
 
-    for room, name in (
-        (api, "refined_design"),
-        (api, "minimax_table"),
-        (api, "rank_bound"),
-    ):
+    for room, name in ((api, "refined_design"), (api, "minimax_table"), (api, "rank_bound")):
         monkeypatch.setattr(room, name, refuse)
     for item in wanted[::23]:
         assert design_map(**item).n_columns == item["n_components"]

@@ -38,22 +38,14 @@ MODELS = {
         "negative",
         {"feature_map": km.HomogeneousMap(n_components=3, signed=True)},
     ),
-    "anchors": (
-        km.AdditiveSVC,
-        "positive",
-        {"feature_map": km.AnchorMap(n_anchors=6, rank=1)},
-    ),
+    "anchors": (km.AdditiveSVC, "positive", {"feature_map": km.AnchorMap(n_anchors=6, rank=1)}),
     "squares": (km.AdditiveSVR, "csr", {"loss": "squared_error"}),
 }
 
 
 def kinds(X):
     """The same rows in the forms that have paths of their own."""
-    return {
-        "float64": X,
-        "uint8": X.astype(np.uint8),
-        "csr": sparse.csr_matrix(X),
-    }
+    return {"float64": X, "uint8": X.astype(np.uint8), "csr": sparse.csr_matrix(X)}
 
 
 def plain(X):

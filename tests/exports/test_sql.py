@@ -49,7 +49,7 @@ PAIRS = [
     ("prediction", km.Term("select", "linear")),
     (km.Term('power "kW"', "linear"), km.Term("Größe", "linear")),
 ]
-KINDS = ["pairs", "log link", "two classes", "three classes"]
+KINDS = ["pairs", "edited", "log link", "logit link", "two classes", "ordered", "three classes"]
 
 
 @pytest.fixture(scope="module")
@@ -58,12 +58,16 @@ def models():
     coded, rng = {"categorical_features": ["code"]}, np.random.default_rng(1)
     thirds = np.digitize(score, np.quantile(score, [0.3, 0.7]))
     few = X[["select", "région", "Größe"]]
+    pairs = km.AdditiveRegressor(interactions=PAIRS, **coded).fit(X, score)
     return {
-        "pairs": km.AdditiveRegressor(interactions=PAIRS, **coded).fit(X, score),
+        "pairs": pairs,
+        "edited": pairs.edit("select", 0.5, between=(18, 25)).edit("Größe", 0.0, between=(0, 0.5)),
         "log link": km.AdditiveRegressor("poisson", **coded).fit(
             X, rng.poisson(np.exp(score / 4)), exposure=rng.uniform(0.5, 1, len(X))
         ),
+        "logit link": km.AdditiveRegressor("binomial", **coded).fit(X, score > 2),
         "two classes": km.AdditiveClassifier().fit(few, np.where(score > 2, "late", "ear'ly")),
+        "ordered": km.AdditiveClassifier("ordinal").fit(few, thirds),
         "three classes": km.AdditiveClassifier(
             terms={"Größe": km.Term("Größe", extrapolation="linear")},
             interactions=[("select", "Größe")],

@@ -1,5 +1,6 @@
 """Models of tables in C and ONNX: the same as Python, on unseen levels and missing values, too."""
 
+import json
 import subprocess
 
 import numpy as np
@@ -64,11 +65,15 @@ def models(seed):
     counts = rng.poisson(np.exp(y / 3)).astype(float)
     classes = np.where(y > np.median(y), "late", "early")
     three = np.digitize(y, np.quantile(y, [0.3, 0.7]))
+    pairs = km.AdditiveRegressor(interactions=[("size", "shop"), ("size", "age")], **every)
+    pairs.fit(X, y)
     return {
-        "pairs": km.AdditiveRegressor(
-            interactions=[("size", "shop"), ("size", "age")], **every
-        ).fit(X, y),
+        "pairs": pairs,
+        "edited": pairs.edit("age", 0.5, between=(20, 40)).edit("size", -1.0, between=(3.3, None)),
         "poisson": km.AdditiveRegressor(loss="poisson", **every).fit(X, counts),
+        "shares": km.AdditiveRegressor(loss="binomial", **every).fit(
+            X, np.minimum(counts, 9), exposure=np.full(len(X), 9)
+        ),
         "straight": km.AdditiveClassifier(
             terms={"size": "linear", "age": "linear", **every["terms"]},
             interactions=[
@@ -76,12 +81,22 @@ def models(seed):
                 (km.Term("age", "linear"), km.Term("size", "linear")),
             ],
         ).fit(X, three),
+        "ordered": km.AdditiveClassifier("ordinal", **every).fit(X, three),
         "two classes": km.AdditiveClassifier(**every).fit(X, classes),
         "three classes": km.AdditiveClassifier(interactions=1, **every).fit(X, three),
     }
 
 
-KINDS = ["pairs", "poisson", "straight", "two classes", "three classes"]
+KINDS = [
+    "pairs",
+    "edited",
+    "poisson",
+    "shares",
+    "straight",
+    "ordered",
+    "two classes",
+    "three classes",
+]
 
 
 @pytest.fixture(scope="module")
@@ -198,6 +213,17 @@ def test_onnx_says_the_same(fitted, kind):
     assert_same(model, X, run_in_onnx(model, X, by_column(X)), 1e-12)
 
 
+def test_headers_and_graphs_say_what_was_edited(fitted):
+    model = fitted["edited"]
+    from kernelmaps.export.onnx import to_onnx
+
+    header = to_c(model, "exported")
+    assert " * Edited after the fit: age in [20, 40] = 0.5.\n" in header
+    graph = to_onnx(model, unusual(table(0)[0]))
+    (entry,) = [item for item in graph.metadata_props if item.key == "edits"]
+    assert json.loads(entry.value) == model.edits_
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_onnx_ignores_spaces_around_levels_and_knows_words_for_missing_values(fitted):
     cells = [
@@ -310,11 +336,11 @@ def test_a_loss_with_a_logarithmic_link_is_one_entry(monkeypatch, tmp_path):
     np.testing.assert_allclose(model.predict(X, exposure=exposure), exposure * rate, rtol=1e-12)
     # Logarithms spread by √(mean / 20) ≈ 0.4, curves of about 8 degrees of freedom: 0.05 is usual.
     assert np.sqrt(np.mean((np.log(rate) - X["a"]) ** 2)) < 0.1
-    assert "out[0] = exp(out[0]); /* inverse_gaussian" in to_c(model, "exported")
+    assert "out[0] = exp(out[0]); /* inverse_gaussian: a logarithmic" in to_c(model, "exported")
     page = model_report(model, tmp_path / "page.html", target="price").read_text(encoding="utf-8")
     assert "the logarithm of price" in page
     assert_same(model, X, run_in_onnx(model, X, by_column(X)), 1e-12)
-    with pytest.raises(ValueError, match="for loss='poisson' and loss='gamma'"):
+    with pytest.raises(ValueError, match="for loss='poisson', loss='gamma'"):
         km.AdditiveRegressor().fit(X, y, exposure=exposure)
     assert not hasattr(model, "partial_fit")  # it is of tables alone
 

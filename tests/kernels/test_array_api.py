@@ -75,7 +75,7 @@ def test_errors_of_maps_are_those_of_the_processor(xp, feature_map, seed):
 
 def test_bad_rows_are_named(xp):
     X = rows(0, 5)
-    with pytest.raises(ValueError, match="chi2 kernel needs non-negative values, but Y goes down"):
+    with pytest.raises(ValueError, match="chi2 kernel needs non-negative values, but there is"):
         kernels.chi2(xp.asarray(X), xp.asarray(-X))
     X[2, 3] = np.nan
     with pytest.raises(ValueError, match="the chi2 kernel: X contains NaN or infinity"):

@@ -31,45 +31,6 @@ def test_more_neighbours_than_a_feature_has_anchors_take_them_all():
     np.testing.assert_allclose(Z @ Z.T, np.full((3, 3), 2 + 0.5**2 + 0.5**2), rtol=1e-2)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"anchors": []}, "finite numbers of shape"),
-        ({"anchors": [[0.1, 0.2], 0.3]}, "finite numbers of shape"),
-        (
-            {"anchors": [[0.1, 0.2], [0.3], [0.4]]},
-            "anchors must be 4 rows, one for each feature of X, got '3 rows'",
-        ),
-        ({"anchors": np.linspace(0, 1, 65537)}, "n_anchors must be at most 65536.*, got 65537"),
-        (
-            {"anchors": [-1.0, 0.0, 1.0]},
-            "anchors of column 0 go down to -1, but the kernel is defined",
-        ),
-        (
-            {"feature_range": (-1, 1)},
-            "anchors of column 0 go down to -1, but the kernel is defined",
-        ),
-        ({"feature_range": (0,)}, r"feature_range must be \(low, high\)"),
-        ({"feature_range": 3}, r"feature_range must be \(low, high\)"),
-        ({"feature_range": (0, [1, 2, 3])}, r"one for each of the 4 features"),
-        ({"feature_range": ("low", 1)}, r"feature_range must be \(low, high\)"),
-        ({"energy": "all"}, r"energy must be in \(0, 1\], got 'all'"),
-        ({"energy": None}, r"energy must be in \(0, 1\], got None"),
-    ],
-)
-def test_bad_parameters_are_named(options, message):
-    with pytest.raises(ValueError, match=message):
-        km.AnchorMap(**options).fit(rows(0))
-
-
-@pytest.mark.parametrize("other", [km.AnchorMap(), km.ChebyshevMap()], ids=repr)
-def test_codes_are_not_taken_for_values(other):
-    X = rows(0)
-    codes = km.AnchorMap().fit(X).encode(X)
-    with pytest.raises(TypeError, match=r"X holds codes of an AnchorMap, not values.*decode"):
-        other.fit(X).transform(codes)
-
-
 def test_searches_take_codes_with_a_frozen_map(seed):
     """A search clones the model, and clones of a map are not fitted, unless it is frozen."""
     X = rows(seed)
@@ -114,13 +75,6 @@ def test_a_nearly_constant_column_is_finite(anchors, seed):
     X = np.column_stack([H, H.sum(axis=1)])  # 1, but for rounding
     Z = km.AnchorMap("chi2", 40, anchors=anchors, n_neighbors=2).fit_transform(X)
     assert np.isfinite(Z).all()
-
-
-def test_a_narrow_function_that_is_no_kernel_is_refused_for_many_anchors():
-    n = 4096
-    values = np.linspace(0, 1, n)[:, None]
-    with pytest.raises(ValueError, match="of the kernel's energy"):
-        km.AnchorMap(lambda x, y: (abs(x - y) < 1.5 / (n - 1)).astype(float), n).fit(values)
 
 
 def test_anchors_far_from_zero_are_not_taken_for_even_ones():

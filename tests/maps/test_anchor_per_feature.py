@@ -37,20 +37,8 @@ def test_the_kernel_is_the_sum_of_its_parts(seed, form, dtype):
     np.testing.assert_allclose(k.component(X[:9], Y).sum(axis=1), np.diag(exact[:9]), rtol=1e-5)
 
 
-def test_the_kernel_has_a_text_and_refuses_other_widths(seed):
-    k = get(NAMES)
-    assert kernel_of_text(kernel_text(k)) == k
-    with pytest.raises(ValueError, match="kernels for 5 features, but X has 4"):
-        k(rows(seed, d=4))
-    with pytest.raises(ValueError, match="non-negative"):
-        get(["chi2", gauss])([[-1.0, 1.0]])
-    get(["chi2", gauss])([[1.0, -1.0]])
-    with pytest.raises(TypeError, match="feature 1 must be an additive one"):
-        get(["chi2", "gaussian"])
-    with pytest.raises(TypeError, match="feature 0"):
-        get([["chi2"]])
-    with pytest.raises(ValueError, match="at least one kernel"):
-        get([])
+def test_the_kernel_has_a_text():
+    assert kernel_of_text(kernel_text(get(NAMES))) == get(NAMES)
 
 
 # ---- the map ------------------------------------------------------------------------------------
@@ -123,12 +111,3 @@ def test_kernels_of_any_values_stand_beside_those_of_values_above_zero(seed):
     X[:, 1] -= 2
     feature_map = km.AnchorMap(["chi2", gauss], 200, energy=1).fit(X)
     assert km.kernel_error(feature_map, X).max < 0.05
-    for bad in (-X, sp.csr_matrix(-X)):
-        with pytest.raises(ValueError, match="column 0 goes down to"):
-            feature_map.transform(bad)
-        with pytest.raises(ValueError, match="column 0 goes down to"):
-            km.AnchorMap(["chi2", gauss]).fit(bad)
-    with pytest.raises(ValueError, match="anchors of column 0 go down to -1"):
-        km.AnchorMap(["chi2", gauss], anchors=[-1.0, 0.0, 1.0]).fit(X)
-    with pytest.raises(ValueError, match="kernels for 3 features"):
-        km.AnchorMap(["chi2", gauss, gauss]).fit(X)

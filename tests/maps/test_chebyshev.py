@@ -180,18 +180,3 @@ def test_minimax_scale_of_the_errata():
 def test_signed_values_by_odd_extension():
     fitted = km.ChebyshevMap(5, signed=True).fit(VALUES)
     np.testing.assert_array_equal(fitted.transform(-VALUES), -fitted.transform(VALUES))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"n_components": 0}, "ChebyshevMap: n_components must be an integer >= 1, got 0"),
-        ({"n_components": 2.5}, "n_components must be an integer >= 1, got 2.5"),
-        ({"scale": 0.0}, "scale must be a positive number or one of .*, got 0.0"),
-        ({"scale": np.inf}, "scale must be a positive number or one of .*, got inf"),
-        ({"scale": "best"}, "scale must be a positive number or one of .*, got 'best'"),
-    ],
-)
-def test_bad_parameters(options, message):
-    with pytest.raises(ValueError, match=message):
-        km.ChebyshevMap(**options).fit(VALUES)

@@ -48,8 +48,7 @@ def test_codes_that_were_replaced_are_compared_with_the_map_again(anchors):
 
 
 @pytest.mark.parametrize(
-    "values",
-    [np.zeros((2, 3)), np.zeros((2, 3), np.int8), np.zeros(3, np.uint8), [[1, 2]], None],
+    "values", [np.zeros((2, 3)), np.zeros((2, 3), np.int8), np.zeros(3, np.uint8), [[1, 2]], None]
 )
 def test_codes_are_matrices_of_unsigned_integers(values):
     with pytest.raises(ValueError, match="Codes: values must be a matrix of unsigned integers"):

@@ -8,13 +8,9 @@ from scipy.linalg import hadamard
 import kernelmaps as km
 from kernelmaps.design.random_features import haar
 from kernelmaps.engine import apply, evaluate, record_paths
-from kernelmaps.kernels import Cauchy, Gaussian, Laplacian, Matern
+from kernelmaps.kernels import Cauchy, Gaussian, Matern
 
-WAYS = [
-    ("dense", "gaussian"),
-    ("dense", "bernoulli"),
-    ("dct", "gaussian"),
-]
+WAYS = [("dense", "gaussian"), ("dense", "bernoulli"), ("dct", "gaussian")]
 
 
 def matrix_of(fitted):
@@ -183,67 +179,13 @@ def test_rules_for_sigma_see_the_measurements(rule, seed):
     assert abs(ratio - 1) < 3 * np.sqrt(2 * 50 / (50 * 102))
 
 
-# Bad input ---------------------------------------------------------------------------------------
-
-
-def test_more_measurements_than_features_are_refused():
-    for method in ("dense", "independent", "dct"):
-        with pytest.raises(ValueError, match=r"n_components must be at most 4, .*, got 5"):
-            km.RandomOrthoprojector(5, method=method).fit(np.eye(4))
-    with pytest.raises(ValueError, match=r"n_measurements must be at most 4, .*, got 5"):
-        km.CompressiveFourierMap(5).fit(np.eye(4))
-
-
-@pytest.mark.parametrize("kernel", ["laplacian", Cauchy(2.0)])
-def test_product_kernels_are_refused(kernel):
-    with pytest.raises(ValueError, match=r"not isotropic. A projection keeps distances"):
-        km.CompressiveFourierMap(2, kernel=kernel).fit(np.eye(4))
-
-
-@pytest.mark.parametrize(
-    ("shape", "measured"), [((2, 5), False), ((3, 9), True), ((4,), False), ((5, 4), False)]
-)
-def test_measurement_matrix_of_wrong_shape_is_refused(shape, measured):
-    with pytest.raises(ValueError, match=r"measurement_matrix must be of shape|2D array"):
-        km.CompressiveFourierMap(2, 4, measurement_matrix=np.ones(shape), measured=measured).fit(
-            np.eye(4)
-        )
-
-
-def test_empty_measurement_matrix_is_refused():
-    with pytest.raises(ValueError, match="and not all zero"):
-        km.CompressiveFourierMap(2, 4, measurement_matrix=np.zeros((2, 4))).fit(np.eye(4))
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"projection": "fft"}, "projection must be one of"),
-        (
-            {"n_components": 7, "form": "paired"},
-            "CompressiveFourierMap: n_components must be even",
-        ),
-        ({"measurement_matrix": "dct"}, "dct|2D array"),
-        ({"n_measurements": 0}, "n_measurements must be an integer >= 1"),
-    ],
-)
-def test_bad_parameters_are_named(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        km.CompressiveFourierMap(**{"n_measurements": 2, **parameters}).fit(np.eye(4))
-
-
 # The theorems ------------------------------------------------------------------------------------
 
 
 def required(epsilon, probability, sparsity, dim, diameter, kernel):
     """`required_features` with its numbers in the order of the theorems."""
     return km.required_features(
-        epsilon,
-        probability,
-        sparsity=sparsity,
-        dim=dim,
-        diameter=diameter,
-        kernel=kernel,
+        epsilon, probability, sparsity=sparsity, dim=dim, diameter=diameter, kernel=kernel
     )
 
 
@@ -305,30 +247,8 @@ def test_measurements_follow_from_the_largest_slope(kernel, diameter, slope):
     assert required(epsilon, q, k, d, diameter, kernel).m == pytest.approx(expected, rel=0.05)
 
 
-def test_kernels_without_second_moment_are_refused():
-    for kernel in (Laplacian(1.0), Matern(0.5)):
-        with pytest.raises(ValueError, match="no \\(known\\) second moment"):
-            required(0.1, 0.1, 5, 50, 1.0, kernel)
+def test_slopes_that_have_no_limit_leave_the_measurements_open():
     assert required(0.1, 0.1, 5, 50, 1.0, Cauchy(1.0)).m is None
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"epsilon": 0},
-        {"probability": 2},
-        {"sparsity": 60},
-        {"dim": 0},
-        {"diameter": -1},
-        {"epsilon": "a"},
-        {"dim": None},
-        {"diameter": [1]},
-    ],
-)
-def test_bad_sizes_are_named(change):
-    arguments = {"epsilon": 0.1, "probability": 0.1, "sparsity": 5, "dim": 50, "diameter": 1.0}
-    with pytest.raises(ValueError, match=f"required_features: {next(iter(change))} must be"):
-        km.required_features(**{**arguments, **change})
 
 
 @pytest.mark.parametrize("basis", [None, "dct", "haar"])
@@ -361,16 +281,6 @@ def test_haar_is_orthonormal():
     assert haar(np.ones((2, 5))).shape == (2, 8)
 
 
-def test_bad_sparsity_arguments_are_refused():
-    for arguments, message in [
-        ({"basis": "wavelet"}, "basis must be"),
-        ({"energy": 1.5}, "energy must be"),
-        ({"energy": 0.9, "shape": (3, 3)}, "shape"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            km.effective_sparsity(np.eye(4), **arguments)
-
-
 def test_sparsity_neither_overflows_nor_needs_dense_rows(seed):
     rng = np.random.default_rng(seed)
     X = rng.dirichlet(np.ones(30), size=20)
@@ -381,12 +291,6 @@ def test_sparsity_neither_overflows_nor_needs_dense_rows(seed):
     places = rng.integers(0, 5, 50), rng.integers(0, 10**7, 50)
     wide = sparse.csr_matrix((rng.random(50), places), shape=(5, 10**7))
     assert km.effective_sparsity(wide).maximum <= wide.nnz  # 400 MB as dense rows
-
-
-def test_a_complex_measurement_matrix_is_refused(seed):
-    X = np.random.default_rng(seed).normal(size=(20, 6))
-    with pytest.raises(ValueError, match="Complex data not supported"):
-        km.CompressiveFourierMap(measurement_matrix=np.eye(3, 6) * 1j).fit(X)
 
 
 def test_sparsity_adds_up_entries_that_are_stored_twice():

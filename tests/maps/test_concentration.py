@@ -44,14 +44,6 @@ def test_it_grows_like_the_root_of_the_number_of_features(seed):
     assert biased > 50
 
 
-def test_maps_without_a_bound_are_named(seed):
-    X = np.random.default_rng(seed).random((20, 2))
-    with pytest.raises(ValueError, match=r"SplineMap\.row_certificate needs a proved"):
-        km.SplineMap().fit(X).row_certificate(X)
-    with pytest.raises(ValueError, match="HomogeneousMap: probability must be between 0 and 1"):
-        km.HomogeneousMap().fit(X).row_certificate(X, probability=1.0)
-
-
 def row_errors(fitted, X):
     """Largest error of rows over disjoint pairs."""
     half = len(X) // 2

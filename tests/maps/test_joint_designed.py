@@ -71,42 +71,12 @@ def test_position_and_orientation_of_a_patch():
     rng = np.random.default_rng(1)
     X = np.c_[rng.uniform(0, 1, 50), rng.uniform(0, 2 * np.pi, 50)]
     fitted = km.JointDesignedMap(
-        [Gaussian(0.5), orientation],
-        15,
-        domain=[(0, 1), (0, 2 * np.pi)],
-        periods=[None, 2 * np.pi],
+        [Gaussian(0.5), orientation], 15, domain=[(0, 1), (0, 2 * np.pi)], periods=[None, 2 * np.pi]
     ).fit(X)
     phi, turned = fitted.transform(X), fitted.transform(X + np.array([0, 6 * np.pi]))
     np.testing.assert_allclose(phi, turned, atol=1e-12)
     exact = Gaussian(0.5)(X[:, :1]) * orientation(np.subtract.outer(X[:, 1], X[:, 1]))
     assert np.max(np.abs(phi @ phi.T - exact)) <= fitted.certificate_.bound
-
-
-@pytest.mark.parametrize(
-    ("options", "columns", "message"),
-    [
-        ({}, 4, "two or three coordinates, X has 4"),
-        ({"periods": [None]}, 2, "1 periods for 2"),
-        ({"domain": (0, 1)}, 2, "one pair"),
-        ({"domain": "universal"}, 2, "'data' or one pair"),
-        ({"n_components": 0}, 2, "n_components must be"),
-        ({"out_of_domain": "no"}, 2, "out_of_domain must be"),
-    ],
-)
-def test_bad_arguments_are_named(options, columns, message):
-    X = np.random.default_rng(0).uniform(0, 1, (9, columns))
-    with pytest.raises(ValueError, match=message):
-        km.JointDesignedMap(**({"n_components": 5} | options)).fit(X)
-
-
-def test_a_constant_feature_is_named():
-    with pytest.raises(ValueError, match="feature 1 has the one value 2"):
-        km.JointDesignedMap().fit(np.c_[np.arange(4.0), np.full(4, 2.0)])
-
-
-def test_designed_map_points_to_it():
-    with pytest.raises(ValueError, match="JointDesignedMap"):
-        km.DesignedMap(KERNEL, domain=[(0, 1), (0, 1)]).fit(np.eye(2))
 
 
 def test_the_warning_about_values_outside_names_the_column():

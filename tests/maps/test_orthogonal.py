@@ -128,20 +128,3 @@ def test_hermite_scales_ranges():
     fitted = km.HermiteMap(n_bases=3, zero_at_zero=True).fit(X)
     np.testing.assert_array_equal(fitted.center_, 0)
     np.testing.assert_allclose(fitted.scale_, np.array([3, 4, 9]) / L)
-
-
-@pytest.mark.parametrize(
-    ("feature_map", "message"),
-    [
-        (km.TrigonometricMap(order=0), "order must be one of 1, 2"),
-        (km.TrigonometricMap(n_bases=0), "n_bases must be an integer >= 1"),
-        (km.TrigonometricMap(periodic="yes"), "periodic must be True or False, got 'yes'"),
-        (km.TrigonometricMap(periodic=True, zero_at_zero=True), "exclude each other; leave out"),
-        (km.HermiteMap(order=3), "order must be one of 1, 2"),
-        (km.HermiteMap(n_bases=13), "n_bases must be at most 12"),
-    ],
-    ids=repr,
-)
-def test_bad_settings(feature_map, message):
-    with pytest.raises(ValueError, match=message):
-        feature_map.fit(np.eye(3))

@@ -137,24 +137,6 @@ def test_columns_without_variety():
     assert np.abs(Z[0] - Z[1]).max() > 0.1
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"n_bases": 3}, "n_bases must be larger than degree"),
-        ({"degree": 0}, "degree must be an integer >= 1"),
-        ({"order": 3}, "order must be one of 0, 1, 2, got 3"),
-        ({"domain": "range"}, "domain must be"),
-        ({"domain": (1, 0)}, "domain must be"),
-        ({"zero_at_zero": "yes"}, "zero_at_zero must be"),
-        ({"out_of_domain": "wrap"}, "out_of_domain must be one of"),
-        ({"sparse_output": True}, "sparse_output=True needs order=0"),
-    ],
-)
-def test_bad_settings(settings, message):
-    with pytest.raises(ValueError, match=message):
-        km.SplineMap(**settings).fit(np.eye(4))
-
-
 @pytest.mark.parametrize("size", [1e-149, 1e-20, 1e30, 1e148])
 def test_units_do_not_matter(size, seed):
     X = data(seed)

@@ -18,7 +18,7 @@ from fitted_examples import (
     rows,
 )
 from scipy import sparse
-from sklearn.base import is_regressor
+from sklearn.base import is_classifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.svm import LinearSVC
@@ -103,13 +103,6 @@ def test_certificates_come_back_with_their_maps(path):
 def test_a_spec_comes_back_equal(path):
     spec = fitted_map("HomogeneousMap").spec_
     assert saved(spec, path) == spec
-
-
-def test_a_pipeline_of_known_steps_comes_back(path):
-    X = rows()
-    model = make_pipeline(Normalizer("l1"), km.HomogeneousMap(), LinearSVC())
-    model.fit(X, np.array(["a", "b"])[np.arange(len(X)) % 2])
-    np.testing.assert_array_equal(saved(model, path).predict(X), model.predict(X))
 
 
 def test_a_pipeline_within_a_pipeline_comes_back(path):
@@ -351,8 +344,9 @@ def large(name):
     if name in MAPS:
         return getattr(km, name)(**MAP_SETTINGS[name]).fit(X), X
     model = model_of(name)
-    target = X @ np.arange(6.0) if is_regressor(model) else (np.arange(N_ROWS) % 3).astype(str)
-    return model.fit(X, target), X
+    labels = (np.arange(N_ROWS) % 3).astype(str)
+    numbers = X @ np.arange(6.0) + np.random.default_rng(4).exponential(size=N_ROWS)
+    return model.fit(X, labels if is_classifier(model) else numbers), X
 
 
 def handed_on(model, way, path):
@@ -370,7 +364,8 @@ def test_no_training_row_leaves_the_process(name, way, path):
     model, X = large(name)
     again, data = handed_on(model, way, path)
     np.testing.assert_array_equal(output(again, X[:9]), output(model, X[:9]))
-    arrays = list(everything(again))
+    # A baseline hazard is a function of all times of events.
+    arrays = list(everything(again, {id(getattr(again, "baseline_", None))}))
     assert all(N_ROWS not in array.shape for array in arrays)
     assert not any(row.tobytes() in data for row in X)
     # The bins of a GAM are values, and an SVM keeps ranges of a sample.
@@ -395,7 +390,7 @@ def in_chunks(classes, sizes, seed):
         y = y > np.median(y)
     else:
         model, options = km.AdditiveSVR, {}
-    model = model(km.SplineMap(6, domain=(0, 1)), random_state=0)
+    model = model(km.SplineMap(domain=(0, 1)), random_state=0)
     for end, size in zip(np.cumsum(sizes), sizes, strict=True):
         model.partial_fit(X[end - size : end], y[end - size : end], **options)
     return model, X, y, options
@@ -431,7 +426,7 @@ def test_sums_are_not_saved_about_a_row(name, by, path, seed):
     rng = np.random.default_rng(seed)
     X = rng.uniform(0.01, 0.99, (30, 3))
     y = np.where(X[:, 0] > 0.5, "a", "b") if "Classifier" in name else X @ [1.0, 2.0, 3.0] + 5
-    feature_map = km.SplineMap(6, domain=(0, 1)).fit(X)
+    feature_map = km.SplineMap(domain=(0, 1)).fit(X)
     model = getattr(km, name)(feature_map=feature_map)
     target = () if name == "StreamingPCA" else (y,)
     if by == "partial_fit":
@@ -525,7 +520,7 @@ def test_partial_fit_goes_on_with_a_saved_model(name, way, path):
     y = np.where(y > np.median(y), "high", "low") if name == "AdditiveSVC" else y
     options = {"classes": ["high", "low"]} if name == "AdditiveSVC" else {}
     order = {} if name == "StreamingRidge" else {"random_state": 0}
-    model = getattr(km, name)(feature_map=km.SplineMap(6, domain=(0, 1)), **order)
+    model = getattr(km, name)(feature_map=km.SplineMap(domain=(0, 1)), **order)
     for a in (0, 100):
         model.partial_fit(X[a : a + 100], y[a : a + 100], **options)
     if way == "file":
@@ -591,11 +586,7 @@ def machine(model):
         ("SplineMap", lambda m: m.pop("params"), "malformed 'object'"),
         ("AnchorMap", lambda m: m["state"]["anchors_"].pop(), "of 6 features, found 5"),
         ("AnchorMap", lambda m: m["params"].update(kernel="nobody"), "nobody"),
-        (
-            "AdditiveSVC",
-            lambda m: machine(m).update(offset=machine(m)["weights"]),
-            "twice|two",
-        ),
+        ("AdditiveSVC", lambda m: machine(m).update(offset=machine(m)["weights"]), "twice|two"),
         ("AdditiveSVC", lambda m: machine(m).update(on_codes=True), "has no codes"),
         ("AdditiveSVC", lambda m: m["state"]["classes_"]["items"].pop(), "malformed"),
         ("AdditiveSVC", lambda m: m["params"].update(tol=-1), "tol must be"),

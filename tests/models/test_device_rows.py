@@ -204,10 +204,7 @@ def test_scores_of_rows_wherever_they_are(xp, seed):
     X, y = problem(seed)
     w = np.random.default_rng(seed).random(len(y))
     rows, target = xp.asarray(X), X[:, 0] ** 2
-    for model, wanted in (
-        (km.AdditiveSVC(tol=1e-2), y),
-        (km.AdditiveSVR(tol=1e-2), target),
-    ):
+    for model, wanted in ((km.AdditiveSVC(tol=1e-2), y), (km.AdditiveSVR(tol=1e-2), target)):
         model.fit(X, wanted)
         assert model.score(rows, wanted) == pytest.approx(model.score(X, wanted), abs=1e-12)
         found = model.score(rows, xp.asarray(wanted), xp.asarray(w))

@@ -54,6 +54,7 @@ SYNONYMS = {
 OTHER_SENSE = {
     ("AnchorMap", "weights"): "weights of the neighbours of a value, not of rows",
     ("AdditiveRegressor", "weights"): "what sample_weight means, not the weights",
+    ("AdditiveSurvival", "weights"): "what sample_weight means, not the weights",
     ("AdditiveClassifier", "weights"): "what sample_weight means, not the weights",
     ("empty", "n_folds"): "how many sums are kept; nothing is split by a splitter",
 }

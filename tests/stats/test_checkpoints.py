@@ -9,8 +9,8 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from mutations import Mutator
 
+from benchmarks.attack_files import Mutator
 from kernelmaps._util import storage
 from kernelmaps.data import open_source
 from kernelmaps.exceptions import FileFormatError
@@ -175,10 +175,8 @@ def stored_rows(kind, X, folder):
 
 
 def fold_rows(source, path=None, function=None, **options):
-    return fold(
-        source, Moments("class", tag=options.pop("tag", "map")), function, checkpoint=path,
-        block_rows=options.pop("block_rows", BLOCK), n_jobs=1, **options,
-    )  # fmt: skip
+    options |= {"checkpoint": path, "block_rows": BLOCK, "n_jobs": 1}
+    return fold(source, Moments("class"), function, **options)
 
 
 def changed(X, row):
@@ -224,17 +222,3 @@ def test_a_grown_last_block_and_missing_rows_are_refused(tmp_path):
         fold_rows(stored_rows("list", X[:100], tmp_path), path)
     with pytest.raises(ValueError, match="the data end after 6 of 10 blocks"):
         fold_rows(stored_rows("list", X[:60], tmp_path), path)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"tag": "other map"}, "map: 'map', now 'other map'"),
-        ({"block_rows": 20}, "block_rows: 10, now 20"),
-        ({"checkpoint_every": 0}, "checkpoint_every must be at least 1"),
-    ],
-)
-def test_checkpoint_of_another_fold_is_refused(tmp_path, options, message):
-    fold_rows(open_source(*data()), tmp_path / "fold.km")
-    with pytest.raises(ValueError, match=message):
-        fold_rows(open_source(*data()), tmp_path / "fold.km", **options)

@@ -201,12 +201,6 @@ def test_unlabelled_rows_on_a_cluster(rows, client):
 # ---- refusals -----------------------------------------------------------------------------------
 
 
-def test_rows_in_memory_are_not_sent(rows, client):
-    X, y, _ = rows
-    with pytest.raises(TypeError, match="client= is for Dask collections"):
-        km.StreamingRidgeClassifier().fit(X, y, client=client)
-
-
 def test_bad_row_names_its_partition(rows):
     X = rows[0].copy()
     X[1234, 2] = np.nan

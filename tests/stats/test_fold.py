@@ -1,10 +1,9 @@
-"""The fold: threads, progress, and what it says about bad rows."""
+"""The fold: threads, blocks and empty chunks."""
 
 import time
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from kernelmaps._util.threads import limit_blas, ordered_map
 from kernelmaps.stats import Moments, choose_block_rows, fold, open_source
@@ -93,60 +92,6 @@ def test_block_rows_fill_about_64_mebibytes():
     assert choose_block_rows(784, 50_000, 4) == 2048
 
 
-# ---- bad rows -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize(("value", "word"), [(np.nan, "NaN"), (np.inf, "inf")])
-def test_bad_value_names_chunk_row_and_column(value, word, sparse):
-    chunks = [np.ones((10, 4)) for _ in range(30)]
-    chunks[17][3, 2] = value
-    if sparse:
-        chunks = [sp.csr_array(chunk) for chunk in chunks]
-    with pytest.raises(ValueError, match=rf"ridge: input X contains .*{word}.*chunk 17, row 3 "
-                                         r"\(row 173 of the data\), column 2"):  # fmt: skip
-        fold(open_source(iter(chunks)), Moments(), block_rows=4, name="ridge")
-
-
-@pytest.mark.parametrize("where", ["y", "sample_weight"])
-def test_bad_target_or_weight_names_chunk_and_row(where):
-    values = np.ones(100)
-    values[57] = np.nan
-    source = open_source(np.ones((100, 2)), **{"y": np.ones(100), where: values})
-    with pytest.raises(ValueError, match=rf"{where} contains NaN or inf: chunk 5, row 7 \(row 57"):
-        fold(source, Moments("real"), block_rows=10)
-
-
-def test_negative_weight_is_refused():
-    source = open_source(np.ones((10, 2)), None, np.linspace(1, -1, 10))
-    with pytest.raises(ValueError, match="sample_weight is negative in chunk 0, row 5"):
-        fold(source, Moments(), block_rows=10)
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, 1e200])
-def test_map_that_overflows_is_named(value):
-    def overflows(X):
-        Z = X.copy()
-        Z[X == 7] = value
-        return Z
-
-    X = np.arange(20.0).reshape(10, 2)
-    message = r"fold: chunk 1: features are NaN, inf or too large to square \(column 1\)"
-    with pytest.raises(ValueError, match=message):
-        fold(open_source(X), Moments(), overflows, block_rows=3)
-
-
-def test_error_of_the_map_says_which_chunk():
-    def picky(X):
-        if X[0, 0] == 6:
-            raise ValueError("six is not a good number")
-        return X
-
-    source = open_source(np.arange(10.0)[:, None])
-    with pytest.raises(ValueError, match="fold: chunk 3: six is not"):
-        fold(source, Moments(), picky, block_rows=2)
-
-
 def test_empty_chunks_are_the_identity(seed):
     X, y = rows(seed)
     none = (np.empty((0, 5)), np.empty(0, dtype=int))
@@ -154,6 +99,3 @@ def test_empty_chunks_are_the_identity(seed):
     actual = fold(open_source(chunks), Moments("class"))
     exact = Moments("class").update(X, y)
     np.testing.assert_allclose(actual.scatter(), exact.scatter(), rtol=1e-12, atol=1e-12)
-
-
-# ---- progress -----------------------------------------------------------------------------------

@@ -101,25 +101,6 @@ def test_pair_table_counts_pairs():
     np.testing.assert_array_equal(table, [[0, 0, 1], [5, 0, 0]])
 
 
-@pytest.mark.parametrize(
-    ("codes", "message"),
-    [
-        ([np.array([0, 5], np.uint8)], "below 3"),
-        ([np.array([0, 1])], "unsigned"),
-        ([np.array([0], np.uint8)], "1 codes for 2 rows"),
-        ([np.array([0, 1], np.uint8)] * 2, "expected 1"),
-    ],
-)
-def test_codes_that_would_write_elsewhere_are_refused(codes, message):
-    with pytest.raises(ValueError, match=message):
-        CodeSums([3]).update(codes, np.zeros(2))
-
-
-def test_sums_of_other_codings_do_not_merge():
-    with pytest.raises(ValueError, match="same coding"):
-        CodeSums([3]).merge(CodeSums([4]))
-
-
 def test_products_of_some_columns_are_a_part_of_those_of_all(seed):
     codes, bases, weight, y = coded_rows(seed, 200, [7, 30, 12], [3, 5, 2])
     sums = CodeSums([len(basis) for basis in bases]).update(codes, y, weight)

@@ -42,11 +42,14 @@ def start(profile):
 
 def open_page(browser, path, width, height=900):
     """Open a page at the width of a window; a small one is a phone."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
     mobile = width < 500
     metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     browser.get(f"file://{path}")
-    assert browser.execute_script("return document.documentElement.dataset.drawn") == "yes"
+    drawn = "return document.documentElement.dataset.drawn === 'yes'"
+    WebDriverWait(browser, 10).until(lambda page: page.execute_script(drawn))
     return browser
 
 

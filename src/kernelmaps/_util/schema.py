@@ -280,15 +280,16 @@ class either:
 
 @dataclass(frozen=True)
 class many:
-    """A list, each item of which passes a check; `count` names its length."""
+    """A list or tuple, each item of which passes a check; `count` names its length."""
 
     check: Check
     count: str = ""
     least: int = 0
+    kind: type[list[Any] | tuple[Any, ...]] = list
 
     def __call__(self, value: Any, where: str, lengths: Lengths) -> None:
-        if not isinstance(value, list) or len(value) < self.least:
-            raise SchemaError(f"{where} must be a list, found {_short(value)}")
+        if not isinstance(value, self.kind) or len(value) < self.least:
+            raise SchemaError(f"{where} must be a {self.kind.__name__}, found {_short(value)}")
         if self.count:
             _check_length(self.count, len(value), where, lengths)
         for index, item in enumerate(value):
@@ -310,6 +311,11 @@ class pair:
             raise SchemaError(f"{where} must be a pair with low <= high")
 
 
+def several(check: Check, count: str = "", least: int = 0) -> Check:
+    """A tuple, each item of which passes a check; `count` names its length."""
+    return many(check, count, least, tuple)
+
+
 def optional(*checks: Check) -> Check:
     """None, or what at least one of the checks accepts."""
     return either((instance((type(None),)), *checks))
@@ -321,13 +327,20 @@ def boolean(value: Any, where: str, lengths: Lengths) -> None:
         raise SchemaError(f"{where} must be true or false, found {_short(value)}")
 
 
-def labels(value: Any, where: str, lengths: Lengths) -> None:
-    """A sorted vector of distinct labels, numbers or strings; its length is named "classes"."""
+def distinct_labels(value: Any, where: str, lengths: Lengths) -> None:
+    """A vector of distinct labels, numbers or strings; its length is named "classes"."""
     if not isinstance(value, np.ndarray) or value.ndim != 1 or value.dtype.kind not in "biufUO":
         raise SchemaError(f"{where} must be a vector of labels, found {_short(value)}")
     if value.dtype.kind == "O" and not all(isinstance(item, str) for item in value):
         raise SchemaError(f"{where} must hold numbers or strings")
     _check_length("classes", len(value), where, lengths)
+    if len(set(value.tolist())) < len(value):
+        raise SchemaError(f"{where} must be distinct labels")
+
+
+def labels(value: Any, where: str, lengths: Lengths) -> None:
+    """Those in ascending order."""
+    distinct_labels(value, where, lengths)
     if len(value) > 1 and not (value[1:] > value[:-1]).all():
         raise SchemaError(f"{where} must be distinct labels in ascending order")
 

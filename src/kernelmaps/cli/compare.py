@@ -53,9 +53,8 @@ def compare(
 ) -> None:
     """Compare maps, kernels and sizes on your data, and say which to use and why.
 
-    Methods that usually cost little come first, as long as there is time. Columns are standardised
-    for kernels such as the Gaussian; a width after the name (gaussian:0.5) is taken on the rows as
-    they are.
+    Small maps come first, as long as there is time. Columns are standardised for kernels such as
+    the Gaussian; a width after the name (gaussian:0.5) is taken on the rows as they are.
     Ctrl-C ends early and shows what was finished.
 
     Examples:
@@ -189,8 +188,8 @@ def _read(
             options["drop"] += reasons
             for name, reason in reasons.items():
                 cli.note(f"{name} is left out: {reason}. --columns names the columns to use.")
-    given = {key: value for key, value in options.items() if value and value != "utf-8"}
-    arguments = ", ".join([repr(data), *(f"{key}={value!r}" for key, value in given.items())])
+    stated = {key: value for key, value in options.items() if value and value != "utf-8"}
+    arguments = ", ".join([repr(data), *(f"{key}={value!r}" for key, value in stated.items())])
     scaled = "" if normalize == "none" else f".normalized({normalize!r})"
     code = f"rows = km.datasets.read_rows({arguments}){scaled}\nX, y = rows.X, rows.y"
     return rows.normalized(normalize), code

@@ -23,19 +23,17 @@ from .._util.sparse import dense
 from .._util.storage import AnyPath
 from ..data import Source
 from ..data.columns import ColumnSelection, no_target
-from ..data.files import is_csv, is_parquet
+from ..data.files import is_csv, is_parquet, open_table
 from ..data.reading import (
     Holdout,
-    PartOfSource,
-    column_names,
     open_rows,
     read_columns,
     read_rows,
     rows_where,
 )
-from ..data.sources import SlicedSource, values_at
+from ..data.sources import RowFilter, SlicedSource, values_at
 from ..data.table_reader import uninformative_columns
-from ..data.tables import TableFile, fits_in_memory, load_table, open_large_table
+from ..data.tables import fits_in_memory, load_table, open_large_table
 from ..evaluation.candidates import expression
 from ..evaluation.checks import Task, check_targets, decide_task
 from ..evaluation.methods import add_column_scaler
@@ -161,12 +159,8 @@ def _fit_table(path: Path, settings: FitSettings, selection: ColumnSelection) ->
             f"{path.name}: --normalize {settings.normalize} scales rows of numbers, which "
             "--model svm and --model ridge take. Leave it out for a GAM."
         )
-    is_large = not fits_in_memory(path) if settings.stream is None else settings.stream
-    file = None if is_large else TableFile.read(path, settings.encoding)
-    header = (
-        column_names(path, settings.encoding) or [] if file is None else file.table.column_names
-    )
-    weight, exposure = settings.sample_weight, settings.exposure
+    file: Any = open_table(path, settings.encoding)
+    header, weight, exposure = file.names, settings.sample_weight, settings.exposure
     drop = [*selection.drop, *filter(None, [weight, exposure])]
     roles = replace(selection, drop=drop)
     features, target = roles.resolve_in(header, str(path), need_target=True)
@@ -176,10 +170,10 @@ def _fit_table(path: Path, settings: FitSettings, selection: ColumnSelection) ->
         "sample_weight": weight, "exposure": exposure,
         "ids": _find_ids(path, selection, settings),
     }  # fmt: skip
-    if file is not None:
+    if fits_in_memory(path) if settings.stream is None else not settings.stream:
         X, y, w, exposures = load_table(file, target, weight, exposure, columns=features)
         task = _decide_task(y, settings)
-        y = _convert_targets(y, task, file.name)
+        y = _convert_targets(y, task, str(path))
         table = SlicedSource(X, y, w, exposure=exposures, frames=True)
         unfitted = settings.make_estimator(task.name, None, selection.columns)
         return _fit_and_score(unfitted, table, settings, task, facts)
@@ -293,7 +287,8 @@ def _find_ordering_date(reader: Any, tables: Iterable[Any]) -> tuple[str, str] |
 def _split_rows(source: Source, holdout: Holdout, *, held: bool) -> Source:
     """The rows that are held out, or those that are not."""
     if not isinstance(source, SlicedSource):
-        return PartOfSource(source, holdout, held=held)
+        share = "one in five rows" if held else "four in five rows"
+        return RowFilter(source, lambda start, n: holdout.held(start, n) == held, share)
     mask = holdout.held(0, source.n_rows) == held
     y, w, exposure = (values_at(v, mask) for v in (source.y, source.w, source.exposure))
     return replace(source, X=rows_where(source.X, mask), y=y, w=w, exposure=exposure)
@@ -305,7 +300,7 @@ def _describe_rows(model: Any, source: Source, facts: dict[str, Any]) -> dict[st
     What a GAM remarks about columns is said. Other models have the ranges of their features, for
     drawing; very wide data have none.
     """
-    known = {"rows": source.n_rows, "features": int(model.n_features_in_), "range": None}
+    described = {"rows": source.n_rows, "features": int(model.n_features_in_), "range": None}
     reader = getattr(model, "reader_", None)
     if reader is not None:
         doubts = {*reader.notes.doubtful, *reader.notes.remarks}
@@ -313,7 +308,7 @@ def _describe_rows(model: Any, source: Source, facts: dict[str, Any]) -> dict[st
             cli.note(f"warning: {remark}" if remark in doubts else remark)
         names_rows = [column.name for column in reader.columns if column.names_rows]
         used = [column.name for column in reader.columns if column.features]
-        return {**known, "columns": used, "ids": [*names_rows, *facts["ids"]]}
+        return {**described, "columns": used, "ids": [*names_rows, *facts["ids"]]}
     n, ends = 0, None
     for block in source.blocks(BLOCK_ROWS):
         n += len(block)
@@ -323,7 +318,7 @@ def _describe_rows(model: Any, source: Source, facts: dict[str, Any]) -> dict[st
         if ends is not None:
             low, high = np.minimum(low, ends[0]), np.maximum(high, ends[1])
         ends = [low, high]
-    return {**known, "rows": n, "range": None if ends is None else [e.tolist() for e in ends]}
+    return {**described, "rows": n, "range": None if ends is None else [e.tolist() for e in ends]}
 
 
 def _find_columns_like_target(model: Any, source: Source, target: str | None) -> list[str]:
@@ -361,8 +356,8 @@ def _fit(model: Any, source: Source) -> Any:
     with _quiet():
         if not isinstance(source, SlicedSource):
             return model.fit(source)
-        given = {"sample_weight": source.w, "exposure": source.exposure}
-        options = {name: values for name, values in given.items() if values is not None}
+        of_rows = {"sample_weight": source.w, "exposure": source.exposure}
+        options = {name: values for name, values in of_rows.items() if values is not None}
         return model.fit(source.X, source.y, **options)
 
 
@@ -380,6 +375,8 @@ def _decide_task(y: Any, settings: FitSettings, complete: bool = True) -> Task:
     of_numbers = settings.exposure is not None or (loss is not None and not loss.of_labels)
     if settings.task == "auto" and of_numbers:
         task = Task("regression")
+    elif settings.task == "auto" and loss is not None and loss.is_ordered:
+        task = Task("classification")
     else:
         task = decide_task(y, settings.task, owner="fit")
     if task.name == "classification" and settings.exposure is not None:

@@ -134,34 +134,35 @@ class SavedModel:
                 f"{path} has no column {exposure!r} with the exposures that the model was fitted "
                 "with. Name another one with --exposure, or use --exposure none for exposures of 1."
             )
-        others = {target, exposure, *map(metadata.get, ("target", "exposure", "sample_weight"))}
-        features = self._find_features(header, others, name)
+        roles = {target, exposure, *map(metadata.get, ("target", "exposure", "sample_weight"))}
+        features = self._find_features(header, roles, name)
         y, exposures, has_target = None, None, None
         values = list(dict.fromkeys(filter(None, (target, exposure))))
         if values:  # targets and exposures are read by all of their cells
-            whole = tables.TableFile.read(path, encoding, values)
-            y, _, exposures, has_target = whole.read_targets(target, None, exposure)
-        begin = end = start = 0
+            table, where = file.table(values), file.locate_row
+            y, _, exposures, has_target = tables.read_targets(table, where, target, None, exposure)
+        n_read = 0
         for table in file.blocks(list(dict.fromkeys([*features, *keep])), tables.BLOCK):
+            rows, n_read = slice(n_read, n_read + table.num_rows), n_read + table.num_rows
+            targets, exposed = (None if v is None else v[rows] for v in (y, exposures))
             if has_target is not None:
-                start, begin_of_table = start + table.num_rows, start
-                table = table.filter(has_target[begin_of_table:start])
+                mask = has_target[rows]
+                table = table.filter(mask)
+                targets, exposed = (None if v is None else v[mask] for v in (targets, exposed))
             if table.num_rows:
-                begin, end = end, end + table.num_rows
-                targets, exposed = (None if v is None else v[begin:end] for v in (y, exposures))
                 cells = _cells(table.select(list(keep)))
                 yield NewRows(table.select(features), targets, exposed, cells)
-        if not end:
+        if not n_read:
             raise ValueError(f"{path} has no rows.")
 
-    def _find_features(self, header: list[str], others: set[Any], name: str) -> list[str]:
+    def _find_features(self, header: list[str], roles: set[Any], name: str) -> list[str]:
         """Columns that the model reads, in its order; others are ignored, new ones with a word."""
         reader, unused = self.model.reader_, self.metadata.get("unused")
         if not reader.named:
-            return [column for column in header if column not in others]
+            return [column for column in header if column not in roles]
         features = [column.name for column in reader.columns if column.features]
         column_positions(header, features, name)
-        expected = {*reader.names, *(unused or []), *others}
+        expected = {*reader.names, *(unused or []), *roles}
         new = [column for column in header if column not in expected]
         if new and unused is not None:
             warnings.warn(

@@ -56,8 +56,8 @@ def parse_map(text: str) -> FeatureMap:
     try:
         return classes[name](*unnamed, **settings)
     except TypeError as error:
-        known = ", ".join(classes[name]._get_param_names())
-        raise ValueError(f"{name}: {error}. It has the settings {known}.") from None
+        parameters = ", ".join(classes[name]._get_param_names())
+        raise ValueError(f"{name}: {error}. It has the settings {parameters}.") from None
 
 
 def _read_literal(node: ast.expr) -> Any:
@@ -109,7 +109,10 @@ class FitSettings:
     ] = None
     constraints: Annotated[
         str | None,
-        typer.Option(help="GAM: shapes, e.g. area=increasing+concave,age=convex."),
+        typer.Option(
+            help="GAM: shapes, e.g. area=increasing+concave, or along a column of a pair: "
+            "age:power=increasing in age."
+        ),
     ] = None
     smoothing: Annotated[
         str | None,
@@ -117,7 +120,7 @@ class FitSettings:
     ] = None
     loss: Annotated[
         str | None,
-        typer.Option(help="Loss: log_loss, poisson, quantile:0.9, …; of an SVM hinge, …"),
+        typer.Option(help="Loss: log_loss, poisson, tweedie, quantile:0.9, …; of an SVM hinge, …"),
     ] = None
     max_iter: Annotated[int | None, typer.Option(help="Most steps of the solver.")] = None
     tol: Annotated[
@@ -163,10 +166,10 @@ class FitSettings:
             "svm": of_tables,
             "ridge": (*of_tables, "loss", "max_iter", "tol"),
         }.get(model, ())
-        given = [f"--{n.replace('_', '-')}" for n in refused if getattr(self, n) is not None]
-        if given:
+        stated = [f"--{n.replace('_', '-')}" for n in refused if getattr(self, n) is not None]
+        if stated:
             why = " (a map, or --C, asks for an SVM)" if self.model is None else ""
-            raise ValueError(f"{', '.join(given)} means nothing for --model {model}{why}.")
+            raise ValueError(f"{', '.join(stated)} means nothing for --model {model}{why}.")
         return replace(self, model=model or None)
 
     def read_map(self) -> FeatureMap | None:
@@ -189,8 +192,8 @@ class FitSettings:
     ) -> Any:
         """The model to fit, unfitted; a GAM uses the `columns` that were asked for by name."""
         labels = task == "classification"
-        given = {name: getattr(self, name) for name in ("loss", "max_iter", "tol")}
-        options: dict[str, Any] = {name: v for name, v in given.items() if v is not None}
+        stated = {name: getattr(self, name) for name in ("loss", "max_iter", "tol")}
+        options: dict[str, Any] = {name: v for name, v in stated.items() if v is not None}
         C = 1.0 if self.C is None else self.C
         if self.model == "gam":
             kind = "AdditiveClassifier" if labels else "AdditiveRegressor"
@@ -209,7 +212,10 @@ class FitSettings:
             is_surface = kind == "surface"
             key = tuple(map(str.strip, name.split(":"))) if is_surface else name
             terms[key] = kind if is_surface else _parse_term(name, kind)
-        shapes = items(self.constraints, "constraints")
+        shapes: dict[Any, tuple[str, ...]] = {}
+        for name, shape in items(self.constraints, "constraints"):
+            columns_of_pair = tuple(map(str.strip, name.split(":")))
+            shapes[columns_of_pair if " in " in shape else name] = tuple(shape.split("+"))
         smoothing: Any = self.smoothing or "auto"
         if "=" in smoothing:
             pairs = items(smoothing, "smoothing")
@@ -219,7 +225,7 @@ class FitSettings:
         return {
             "terms": terms or None,
             "interactions": _parse_interactions(self.interactions),
-            "constraints": {name: tuple(shape.split("+")) for name, shape in shapes} or None,
+            "constraints": shapes or None,
             "smoothing": smoothing,
         }
 

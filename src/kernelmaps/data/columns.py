@@ -11,11 +11,10 @@ from difflib import get_close_matches
 from typing import Any, TypeAlias
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from .._util.arguments import argument, needed
 from .._util.sparse import dense
+from .arrow import pa, pc
 from .dates import duration_cells
 from .text_cells import Categories, NumberFormat, Text, may_be_dates, number_doubts
 
@@ -231,7 +230,6 @@ def joined_columns(parts: Sequence[Sequence[Column]]) -> list[Column]:
 
 RawColumn: TypeAlias = np.ndarray | Text | Categories
 _LARGE = 1 << 31  # bytes that the offsets of a plain array of strings cannot reach
-_TRUTH = pa.array(["False", "True"])
 
 
 @dataclass(frozen=True)
@@ -260,9 +258,9 @@ class RawTable:
             return cls([f"x{j}" for j in range(X.shape[1])], False, list(X.T))
         X = X.to_arrow() if _package(X) == "polars" else X
         is_pandas = hasattr(X, "iloc")
-        given = X.columns if is_pandas else X.column_names
-        names = [str(name) or default_name(j) for j, name in enumerate(given)]
-        named = all(isinstance(name, str) for name in given)
+        labels = X.columns if is_pandas else X.column_names
+        names = [str(name) or default_name(j) for j, name in enumerate(labels)]
+        named = all(isinstance(name, str) for name in labels)
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise ValueError(
@@ -297,13 +295,13 @@ def _restore_types(table: Any) -> list[Any]:
 
 def raw_column(values: Any, name: str, owner: str) -> RawColumn:
     """A series or array, in one of the four forms."""
-    if isinstance(values, pa.Array | pa.ChunkedArray):
-        return _from_arrow(values, name, owner)
-    dtype = values.dtype
+    dtype = getattr(values, "dtype", None)
     kind = getattr(dtype, "kind", "")
     if isinstance(dtype, np.dtype) and kind in "fiuM":
         array = np.asarray(values)
         return array.astype("datetime64[s]") if kind == "M" else array
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return _from_arrow(values, name, owner)
     if kind == "c":
         raise ValueError(
             f"{owner}: column {name!r} holds complex numbers: pass their real and imaginary parts "
@@ -386,7 +384,7 @@ def _from_arrow(values: Any, name: str, owner: str) -> RawColumn:
         codes = pc.fill_null(values.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
         return Categories(names, codes, kind.ordered)
     if types.is_boolean(kind):
-        return Text(_TRUTH.take(values.cast(pa.int8())))
+        return Text(pa.array(["False", "True"]).take(values.cast(pa.int8())))
     if types.is_null(kind):
         return np.full(len(values), np.nan)
     if _is_day(kind):

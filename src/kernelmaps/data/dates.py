@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+
+from .arrow import pa, pc
 
 PARTS = ("month", "weekday", "hour")
 """Parts of a date: months with their fraction, 1 … 13, weekdays, and hours with theirs, 0 … 24."""
@@ -66,7 +66,7 @@ _MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september",
     "october", "november", "december",
 )  # fmt: skip
-_MONTH_NAMES = pa.array([*_MONTHS, *(name[:3] for name in _MONTHS)])
+_MONTH_NAMES = [*_MONTHS, *(name[:3] for name in _MONTHS)]
 _NO_HOUR = 99  # stands for an impossible hour: hours of durations have two digits at most
 _CENTURY = 69  # two digits of a year from here on are of the twentieth century, as in POSIX
 # Seconds that dates must extend over before a part can be told from the trend.
@@ -107,8 +107,8 @@ def date_doubts(form: str, ambiguous: bool) -> list[str]:
     """What else dates of a form may mean, as ends of sentences about their column."""
     doubts = []
     if ambiguous:
-        first = {"m": "month", "d": "day", "y": "year"}[form[1].lower()]
-        doubts.append(f"holds dates, in which the {first} comes first: write 2024-01-31 otherwise")
+        part = {"m": "month", "d": "day", "y": "year"}[form[1].lower()]
+        doubts.append(f"holds dates, in which the {part} comes first: write 2024-01-31 otherwise")
     if "%y" in form:
         doubts.append(
             "holds years of two digits, read as 1969 to 2068: write four digits for others"
@@ -150,7 +150,7 @@ def _integers(digits: pa.Array) -> np.ndarray:
 
 def _month_number(names: pa.Array) -> np.ndarray:
     """Month of an English name or its first three letters; 0 for others."""
-    place = pc.fill_null(pc.index_in(pc.utf8_lower(names), _MONTH_NAMES), -1)
+    place = pc.fill_null(pc.index_in(pc.utf8_lower(names), pa.array(_MONTH_NAMES)), -1)
     place = place.to_numpy(zero_copy_only=False).astype(np.int64)
     return np.where(place < 0, 0, place % 12 + 1)
 

@@ -20,12 +20,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv
-
 from .._util.arguments import needed
 from .._util.threads import cached_property
+from .arrow import arrow_csv, pa, pc
 from .columns import advice_on_text, default_name
 from .targets import finite_numbers
 from .text_cells import Text
@@ -37,14 +34,14 @@ _OPENERS: dict[str, Callable[..., Any]] = {
     ".gz": gzip.open,
     ".bz2": bz2.open,
     ".xz": lzma.open,
-    ".zst": partial(pa.input_stream, compression="zstd"),
+    ".zst": lambda path: pa.input_stream(path, compression="zstd"),
 }
 # A file may consist of several compressed parts, one after another.
 _COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.compress,
     ".bz2": bz2.compress,
     ".xz": lzma.compress,
-    ".zst": partial(pa.compress, codec="zstd", asbytes=True),
+    ".zst": lambda data: pa.compress(data, codec="zstd", asbytes=True),
 }
 
 
@@ -204,7 +201,7 @@ class CsvFile:
     def table(self, columns: Sequence[str] | None = None) -> pa.Table:
         """All rows of some columns, or of all, as strings; empty lines are no rows."""
         with self._errors_with_lines(), open_bytes(self.path) as stream:
-            table = _refuse_long_cells(pa.csv.read_csv(stream, *self._options(columns)))
+            table = _refuse_long_cells(arrow_csv.read_csv(stream, *self._options(columns)))
         return table.slice(int(self._has_header))
 
     def blocks(self, columns: Sequence[str] | None = None, rows: int = 1 << 16) -> Iterator[Any]:
@@ -213,7 +210,7 @@ class CsvFile:
         with (
             self._errors_with_lines(),
             open_bytes(self.path) as stream,
-            pa.csv.open_csv(stream, *self._options(columns)) as reader,
+            arrow_csv.open_csv(stream, *self._options(columns)) as reader,
         ):
             for batch in reader:
                 table = _refuse_long_cells(pa.table(batch.slice(skip)))
@@ -229,10 +226,10 @@ class CsvFile:
     @cached_property
     def physical_schema(self) -> Any:
         """Columns whose first cells are numbers must hold numbers; others are text."""
-        first = next(self.blocks(rows=_LEARNED_ROWS))
-        numbers = [Text(column.combine_chunks()).plain is not None for column in first.columns]
+        head = next(self.blocks(rows=_LEARNED_ROWS))
+        numbers = [Text(column.combine_chunks()).plain is not None for column in head.columns]
         kinds = [pa.float64() if number else pa.string() for number in numbers]
-        return pa.schema(list(zip(first.column_names, kinds, strict=True)))
+        return pa.schema(list(zip(head.column_names, kinds, strict=True)))
 
     def to_batches(self, columns: list[str], batch_size: int, **_: Any) -> Iterator[Any]:
         """Blocks of typed columns."""
@@ -256,11 +253,11 @@ class CsvFile:
         return f"{self.path}, line {line}"
 
     def _options(self, columns: Sequence[str] | None) -> tuple[Any, Any, Any]:
-        read = pa.csv.ReadOptions(
+        read = arrow_csv.ReadOptions(
             column_names=self.names, block_size=_BLOCK_BYTES, encoding=self.encoding
         )
-        parse = pa.csv.ParseOptions(delimiter=self._first[0], newlines_in_values=True)
-        convert = pa.csv.ConvertOptions(
+        parse = arrow_csv.ParseOptions(delimiter=self._first[0], newlines_in_values=True)
+        convert = arrow_csv.ConvertOptions(
             column_types=dict.fromkeys(self.names, pa.string()),
             strings_can_be_null=False,
             include_columns=self.names if columns is None else list(columns),
@@ -346,6 +343,10 @@ class ParquetFile:
         if self.path.is_file():
             return list(needed("pyarrow.parquet").read_schema(self.path).names)
         return list(self.dataset().schema.names)
+
+    def locate_row(self, row: int | None) -> str:
+        """The file, and a row of it."""
+        return f"{self.path}" if row is None else f"{self.path}, row {row} (counted from 0)"
 
     def dataset(self, columns: Sequence[str] | None = None) -> Any:
         """A dataset of pyarrow, with some columns or all."""

@@ -9,7 +9,7 @@ the rows that are held out to score a model: one in five, chosen by the row's nu
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -154,40 +154,6 @@ class Holdout:
             return held_out(start, n)
         rows, count = np.arange(start, start + n), self.n_rows // ONE_IN
         return rows >= self.n_rows - count if self.order == "last" else rows < count
-
-
-class PartOfSource(Source):
-    """The rows of a source that are held out, or those that are not."""
-
-    def __init__(self, source: Source, holdout: Holdout, *, held: bool) -> None:
-        self.source, self.holdout, self.held = source, holdout, held
-        self.n_features = source.n_features
-
-    def describe(self) -> str:
-        share = "one in five rows" if self.held else "four in five rows"
-        return f"{share} of {self.source.describe()}"
-
-    def blocks(self, block_rows: int) -> Iterator[Block]:
-        return self._parts(self.source.blocks(block_rows))
-
-    def labels(self) -> Iterator[Block]:
-        return self._parts(self.source.labels())
-
-    def column(self, position: int) -> Iterator[Block]:
-        return self._parts(self.source.column(position))
-
-    def sample(self, rows: int) -> Block | None:
-        """Rows of the whole: a map that is fitted on them learns ranges, and no targets."""
-        return self.source.sample(rows)
-
-    def _parts(self, blocks: Iterable[Block]) -> Iterator[Block]:
-        start = 0
-        for block in blocks:
-            mask = self.holdout.held(block.start, len(block)) == self.held
-            if mask.any():
-                part = block.take(np.flatnonzero(mask))
-                yield replace(part, start=start, positions=None)
-            start += int(mask.sum())
 
 
 def rows_where(X: Any, mask: np.ndarray) -> Any:
@@ -354,13 +320,13 @@ def _read_csv(
     name = str(file.path)
     features, target = selection.resolve_in(file.names, name, **needs)
     column_positions(file.names, keep, name)
-    taken = [*features, *([target] if target else []), *keep]
-    table = file.table(list(dict.fromkeys(taken)))
+    used = [*features, *([target] if target else []), *keep]
+    table = file.table(list(dict.fromkeys(used)))
     cells = {name: Text(table.column(name).combine_chunks()) for name in table.column_names}
-    first = {column: cells[column].array.slice(0, 1) for column in features}
+    heads = {column: cells[column].array.slice(0, 1) for column in features}
     texts = [
         column
-        for column, cell in first.items()
+        for column, cell in heads.items()
         if is_text(Text(cell)) and truth_values(cell) is None
     ]
     if len(texts) > 1:  # all of them are named at once

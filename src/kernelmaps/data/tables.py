@@ -8,16 +8,16 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from .._util.arguments import needed
 from ..exceptions import MissingTargetWarning
 from . import files
+from .arrow import pa, pc
 from .columns import (
     RawTable,
     check_order,
@@ -26,10 +26,11 @@ from .columns import (
     is_frame,
 )
 from .dask import DaskSource
-from .files import CsvFile, ParquetFile
+from .files import CsvFile, ParquetFile, open_table
 from .sources import (
     Block,
     IterableSource,
+    RowFilter,
     SlicedSource,
     Source,
     check_lengths,
@@ -38,7 +39,7 @@ from .sources import (
     sliced_source,
     values_at,
 )
-from .targets import number_values, target_values
+from .targets import Where, number_values, target_values
 
 IN_MEMORY_BYTES = 1 << 28  # of a file, uncompressed, up to which it is read at once
 
@@ -60,80 +61,47 @@ def _parquet_bytes(path: Path) -> int:
     total = 0
     for file in [path] if path.is_file() else path.rglob("*.p*q*"):
         with needed("pyarrow.parquet").ParquetFile(file) as parquet:
-            about, first = parquet.metadata, next(parquet.iter_batches(1 << 8), None)
-        groups = map(about.row_group, range(about.num_row_groups))
+            metadata, head = parquet.metadata, next(parquet.iter_batches(1 << 8), None)
+        groups = map(metadata.row_group, range(metadata.num_row_groups))
         stored = sum(group.total_byte_size for group in groups)
-        width = max(8 * about.num_columns, first.nbytes / len(first) if first else 0)
-        total += max(stored, int(about.num_rows * width))
+        width = max(8 * metadata.num_columns, head.nbytes / len(head) if head else 0)
+        total += max(stored, int(metadata.num_rows * width))
     return total
 
 
-@dataclass(frozen=True)
-class TableFile:
-    """A CSV file (all cells as strings) or a Parquet file.
+def read_targets(
+    table: pa.Table, where: Where, y: Any, sample_weight: Any = None, exposure: Any = None
+) -> tuple[Any, Any, Any, np.ndarray | None]:
+    """Targets, weights and exposures of the rows of a table, and which rows have a target.
 
-    Attributes
-    ----------
-    name : str
-        The file, for messages.
-    table : pyarrow.Table
-    csv : CsvFile or None
-        Knows the line of a row.
+    Each is the name of a column, or holds the values of all rows. Targets of rows without one are
+    without meaning; the last result is None if all have one.
     """
+    name = where(None)
+    if not table.num_rows:
+        raise ValueError(f"{name} has no rows.")
+    check_lengths(table.num_rows, y=y, sample_weight=sample_weight, exposure=exposure)
+    raw = RawTable.from_data(table, name)
 
-    name: str
-    table: pa.Table
-    csv: CsvFile | None = None
+    def column(item: str) -> Any:
+        (place,) = column_positions(raw.names, [item], name)
+        return raw.column(place, name)
 
-    @classmethod
-    def read(
-        cls, path: str | os.PathLike[str], encoding: str = "utf-8",
-        columns: Sequence[str] | None = None,
-    ) -> TableFile:  # fmt: skip
-        """Read a file, or some of its columns."""
-        if files.is_csv(path):
-            csv = CsvFile(Path(path), encoding)
-            return cls(os.fspath(path), csv.table(columns), csv)
-        return cls(os.fspath(path), ParquetFile(Path(path)).table(columns))
-
-    def locate_row(self, row: int | None) -> str:
-        """The file and the line or row, for messages."""
-        if row is None or self.csv is not None:
-            return self.name if self.csv is None else self.csv.locate_row(row)
-        return f"{self.name}, row {row} (counted from 0)"
-
-    def read_targets(
-        self, y: Any, sample_weight: Any = None, exposure: Any = None
-    ) -> tuple[Any, Any, Any, np.ndarray | None]:
-        """Targets, weights and exposures of the rows that have a target.
-
-        Each is the name of a column, or holds the values of all rows. The last result says which
-        rows have a target; None if all do.
-        """
-        if not self.table.num_rows:
-            raise ValueError(f"{self.name} has no rows.")
-        check_lengths(self.table.num_rows, y=y, sample_weight=sample_weight, exposure=exposure)
-        weight, exposures = (
-            number_values(self.raw(item), item, self.locate_row) if isinstance(item, str) else item
-            for item in (sample_weight, exposure)
-        )
-        if not isinstance(y, str):
-            return y, weight, exposures, None
-        values, has_target = target_values(self.raw(y), y, self.locate_row)
-        if has_target.all():
-            return values, weight, exposures, None
-        if not has_target.any():
-            raise ValueError(f"{self.name} has no rows with a target {y!r}.")
-        warn_of_gaps(self.name, y, int((~has_target).sum()))
-        weight, exposures = (
-            None if item is None else np.asarray(item)[has_target] for item in (weight, exposures)
-        )
-        return values, weight, exposures, has_target
-
-    def raw(self, name: str) -> Any:
-        """A column as it is stored."""
-        (place,) = column_positions(self.table.column_names, [name], self.name)
-        return RawTable.from_data(self.table, self.name).column(place, self.name)
+    weight, exposures = (
+        number_values(column(item), item, where) if isinstance(item, str) else item
+        for item in (sample_weight, exposure)
+    )
+    if not isinstance(y, str):
+        return y, weight, exposures, None
+    values, has_target = target_values(column(y), y, where)
+    if has_target.all():
+        return values, weight, exposures, None
+    if not has_target.any():
+        raise ValueError(f"{name} has no rows with a target {y!r}.")
+    warn_of_gaps(name, y, int((~has_target).sum()))
+    targets = np.zeros(len(has_target), values.dtype)
+    targets[has_target] = values
+    return targets, weight, exposures, has_target
 
 
 def warn_of_gaps(name: str, target: str, gaps: int) -> None:
@@ -147,7 +115,7 @@ def warn_of_gaps(name: str, target: str, gaps: int) -> None:
 
 
 def load_table(
-    file: str | os.PathLike[str] | TableFile,
+    file: str | os.PathLike[str] | CsvFile | ParquetFile,
     y: Any = None,
     sample_weight: Any = None,
     exposure: Any = None,
@@ -157,33 +125,35 @@ def load_table(
 
     Parameters
     ----------
-    file : path or TableFile
-        CSV or Parquet.
+    file : path, CsvFile or ParquetFile
     y, sample_weight, exposure : str or array-like, optional
         Columns by name, or values of all rows. The target is by default the column ``"y"``.
     columns : sequence of str, optional
         The features; by default all other columns.
     """
-    file = file if isinstance(file, TableFile) else TableFile.read(file)
-    names = file.table.column_names
-    y, _, features = _assign_columns(names, (y, sample_weight, exposure), columns, file.name)
-    *values, has_target = file.read_targets(y, sample_weight, exposure)
-    X = file.table.select(features)
-    return X if has_target is None else X.filter(pa.array(has_target)), *values
+    opened: Any = open_table(file) if isinstance(file, str | os.PathLike) else file
+    name, roles = str(opened.path), (y, sample_weight, exposure)
+    y, named, features = _assign_columns(opened.names, roles, columns, name)
+    table = opened.table([*features, *named])
+    *values, has_target = read_targets(table, opened.locate_row, y, sample_weight, exposure)
+    X = table.select(features)
+    if has_target is None:
+        return X, *values
+    return X.filter(has_target), *(v if v is None else np.asarray(v)[has_target] for v in values)
 
 
 def _assign_columns(
-    names: Sequence[str], beside: tuple[Any, Any, Any], columns: Sequence[str] | None, file: str
+    names: Sequence[str], roles: tuple[Any, Any, Any], columns: Sequence[str] | None, file: str
 ) -> tuple[Any, list[str], list[str]]:
     """Targets as given, or the column "y"; columns that are no features; and those that are."""
-    y = default_target(names, beside[0])
+    y = default_target(names, roles[0])
     if y is None:
         shown = ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
         raise ValueError(
             f"{file} has no target: name the column to predict as y, as in "
             f"fit(path, {names[-1]!r}). It has the columns {shown}."
         )
-    named = [item for item in (y, *beside[1:]) if isinstance(item, str)]
+    named = [item for item in (y, *roles[1:]) if isinstance(item, str)]
     column_positions(names, named, file)
     return y, named, [n for n in names if n not in named] if columns is None else list(columns)
 
@@ -203,8 +173,6 @@ class ArrowSource(Source):
     frames : bool
     name : str
         For messages.
-    has_target : ndarray of bool or None
-        Which rows are read, if not all: `y`, `w` and `exposure` are arrays of their values.
     """
 
     fragments: list[Any]
@@ -212,16 +180,12 @@ class ArrowSource(Source):
     y: Any = None
     w: Any = None
     exposure: Any = None
-    has_target: np.ndarray | None = None
     frames: bool = False
     name: str = "the Parquet dataset"
 
     def __post_init__(self) -> None:
         countable = not any(isinstance(fragment, CsvFile) for fragment in self.fragments)
         self.n_rows = sum(map(count_rows, self.fragments)) if countable else None
-        if self.has_target is not None:
-            self.numbers = np.flatnonzero(self.has_target)
-            self.n_rows = len(self.numbers)
         self.names = self.features
         if not self.frames:
             named = _value_names(self.fragments[0].physical_schema, self.features)
@@ -233,7 +197,7 @@ class ArrowSource(Source):
         cls, data: Any, y: Any, w: Any, exposure: Any = None, *,
         frames: bool = False, columns: Sequence[str] | None = None,
         name: str = "the Parquet dataset",
-    ) -> ArrowSource:  # fmt: skip
+    ) -> Source:  # fmt: skip
         """From a pyarrow table or dataset, or from a CSV file; `y` by default by name.
 
         `columns` are the names of the features, in their order; by default all others.
@@ -249,19 +213,21 @@ class ArrowSource(Source):
             raise ValueError(f"{name} has no rows")
         expected = [] if columns is None else list(columns)
         y = default_target(set(schema.names) - set(expected), y)
-        taken = [column for item in (y, w, exposure) for column in _names(item)]
-        column_positions(schema.names, taken, name)
-        features = [column for column in schema.names if column not in taken]
+        named = [column for item in (y, w, exposure) for column in _names(item)]
+        column_positions(schema.names, named, name)
+        features = [column for column in schema.names if column not in named]
         if columns is not None:
             features = _select_columns(schema, features, expected, name)
         if not frames:
             _check_numbers(schema, features)
-        if frames and taken:  # all values of these columns, as of a table in memory
-            batches = list(files.scan_batches(fragments, taken, 1 << 20))
+        if frames and named:  # all values of these columns, as of a table in memory
+            batches = list(files.scan_batches(fragments, named, 1 << 20))
             table = pa.Table.from_batches(batches) if batches else schema.empty_table()
-            values = TableFile(name, table).read_targets(y, w, exposure)
-            return cls(fragments, features, *values, frames=frames, name=name)
-        source = cls(fragments, features, y, w, exposure, None, frames, name)
+            where = partial(_locate_row, name)
+            y, w, exposure, has_target = read_targets(table, where, y, w, exposure)
+            source = cls(fragments, features, y, w, exposure, True, name)
+            return _with_target(source, has_target)
+        source = cls(fragments, features, y, w, exposure, frames, name)
         if source.n_rows is not None:
             source._check_lengths(source.n_rows)
         return source
@@ -271,13 +237,11 @@ class ArrowSource(Source):
         return f"{self.name}{size}"
 
     def blocks(self, block_rows: int) -> Iterator[Block]:
-        others = (name for item in (self.y, self.w, self.exposure) for name in _names(item))
-        batches = files.scan_batches(self.fragments, [*self.features, *others], block_rows)
+        role_columns = (name for item in (self.y, self.w, self.exposure) for name in _names(item))
+        batches = files.scan_batches(self.fragments, [*self.features, *role_columns], block_rows)
         # Batches have at most so many rows, and may be empty.
-        start, has_target = 0, self.has_target
-        tables = (
-            _group_batches(batches, block_rows, has_target) if self.frames else filter(len, batches)
-        )
+        start = 0
+        tables = _group_batches(batches, block_rows) if self.frames else filter(len, batches)
         for number, table in enumerate(tables):
             yield self._block(table, number, start)
             start += table.num_rows
@@ -305,12 +269,11 @@ class ArrowSource(Source):
 
         y, w, exposure = map(read_values, (self.y, self.w, self.exposure))
         X = table.select(self.features) if self.frames else stacked(self.features)
-        positions = None if self.has_target is None else self.numbers[rows] - start
-        return Block(X, y, w, number, 0, start, exposure, positions)
+        return Block(X, y, w, number, 0, start, exposure)
 
     def _check_lengths(self, n_rows: int) -> None:
-        given = {"y": self.y, "sample_weight": self.w, "exposure": self.exposure}
-        check_lengths(n_rows, **{k: values for k, values in given.items() if not _names(values)})
+        roles = {"y": self.y, "sample_weight": self.w, "exposure": self.exposure}
+        check_lengths(n_rows, **{k: values for k, values in roles.items() if not _names(values)})
 
 
 def count_rows(fragment: Any) -> int:
@@ -319,13 +282,23 @@ def count_rows(fragment: Any) -> int:
     return fragment.count_rows() if groups is None else sum(group.num_rows for group in groups)
 
 
-def _group_batches(batches: Iterator[Any], rows: int, mask: np.ndarray | None) -> Iterator[Any]:
-    """Small batches together as tables of up to `rows`; of a mask, where it is true."""
-    group, start = list[Any](), 0
+def _locate_row(name: str, row: int | None) -> str:
+    """Where a row is, for messages; None: the table."""
+    return name if row is None else f"{name}, row {row} (counted from 0)"
+
+
+def _with_target(source: Source, has_target: np.ndarray | None) -> Source:
+    """The rows of a source that have a target; None: all have one."""
+    if has_target is None:
+        return source
+    n_rows = int(np.count_nonzero(has_target))
+    return RowFilter(source, lambda start, n: has_target[start : start + n], n_rows=n_rows)
+
+
+def _group_batches(batches: Iterator[Any], rows: int) -> Iterator[Any]:
+    """Small batches together as tables of up to `rows`."""
+    group = list[Any]()
     for batch in batches:
-        start, end = start + len(batch), start
-        if mask is not None:
-            batch = batch.filter(pa.array(mask[end:start]))
         if group and sum(map(len, group)) + len(batch) > rows:
             yield pa.Table.from_batches(group)
             group = []
@@ -435,24 +408,24 @@ def open_source(
         raise FileNotFoundError(f"no file or directory {str(path)!r}")
     if path is not None:
         files.refuse_pipe(path)
-    package, beside = type(X).__module__.split(".")[0], (y, sample_weight, exposure)
+    package, roles = type(X).__module__.split(".")[0], (y, sample_weight, exposure)
     if path is not None and (files.is_parquet(path) or files.is_csv(path)):
         data = files.parquet_dataset(path) if files.is_parquet(path) else CsvFile(path)
         where = str(path) if frames else f"the file {str(path)!r}"
-        return ArrowSource.open(data, *beside, frames=frames, columns=columns, name=where)
+        return ArrowSource.open(data, *roles, frames=frames, columns=columns, name=where)
     if path is not None and path.suffix.lower() != ".npy":
         raise ValueError(
             f"{str(path)!r} is not a file of rows that is read. {files.known_suffixes()}"
         )
     if package == "pyarrow":
-        return ArrowSource.open(X, *beside, frames=frames, columns=columns)
+        return ArrowSource.open(X, *roles, frames=frames, columns=columns)
     is_dask = package.startswith("dask")
     if (is_dask or isinstance(X, DaskSource)) and not isinstance(exposure, str | None):
         raise ValueError("exposure of a Dask collection must be the name of a column")
     if is_dask:
-        return DaskSource(X, *beside, frames=frames, columns=columns)
+        return DaskSource(X, *roles, frames=frames, columns=columns)
     if callable(X) or (path is None and is_chunks(X)):
-        return IterableSource(X, *beside, frames, columns)
+        return IterableSource(X, *roles, frames, columns)
     if isinstance(exposure, str):
         raise ValueError(f"exposure={exposure!r} names a column, but X has no names of columns")
     if isinstance(X, Source):
@@ -462,7 +435,7 @@ def open_source(
             check_order(X.names, columns, X.describe())
     if isinstance(X, IterableSource) and exposure is not None:
         # Its first chunks can be looked at, and still come.
-        return IterableSource(X.chunks, *X.beside[:2], exposure, X.frames)
+        return IterableSource(X.chunks, *X.roles[:2], exposure, X.frames)
     rows = X if path is None else path
     source = X if isinstance(X, Source) else sliced_source(rows, y, sample_weight)
     if exposure is None:
@@ -536,13 +509,13 @@ def open_large_table(
     if path is not None and path.exists() and files.is_csv(path):
         # The file has no name, and is gone with the process, however that ends.
         with tempfile.TemporaryFile() as cells:
-            beside = (y, sample_weight, exposure)
-            yield _split_into_cells(CsvFile(path, encoding), cells, beside, columns)
+            roles = (y, sample_weight, exposure)
+            yield _split_into_cells(CsvFile(path, encoding), cells, roles, columns)
     elif path is not None and columns is not None and files.is_parquet(path):
-        beside = (y, sample_weight, exposure)
-        taken = [*columns, *(name for name in beside if isinstance(name, str))]
-        data = ParquetFile(path).dataset(taken)
-        yield ArrowSource.open(data, *beside, frames=True, name=str(path))
+        roles = (y, sample_weight, exposure)
+        used = [*columns, *(name for name in roles if isinstance(name, str))]
+        data = ParquetFile(path).dataset(used)
+        yield ArrowSource.open(data, *roles, frames=True, name=str(path))
     else:
         # A list holds values: in a table, only a string names a column.
         y, sample_weight, exposure = (
@@ -554,16 +527,17 @@ def open_large_table(
 
 
 def _split_into_cells(
-    file: CsvFile, cells: Any, beside: tuple[Any, Any, Any], columns: Sequence[str] | None
-) -> ArrowSource:
+    file: CsvFile, cells: Any, roles: tuple[Any, Any, Any], columns: Sequence[str] | None
+) -> Source:
     """The rows of a CSV file, features as text, which are written to a Parquet file."""
     name = str(file.path)
-    y, named, features = _assign_columns(file.names, beside, columns, name)
-    counted = named or features[:1]  # a table without columns has no rows
-    values = TableFile(name, file.table(counted), file).read_targets(y, *beside[1:])
+    y, named, features = _assign_columns(file.names, roles, columns, name)
+    table = file.table(named or features[:1])  # a table without columns has no rows
+    y, w, exposure, has_target = read_targets(table, file.locate_row, y, *roles[1:])
     schema = pa.schema([(feature, pa.string()) for feature in features])
     with needed("pyarrow.parquet").ParquetWriter(cells, schema) as writer:
         for table in file.blocks(features, BLOCK):
             writer.write_table(table)
     groups = needed("pyarrow.dataset").ParquetFileFormat().make_fragment(cells)
-    return ArrowSource(groups.split_by_row_group(), features, *values, frames=True, name=name)
+    fragments = groups.split_by_row_group()
+    return _with_target(ArrowSource(fragments, features, y, w, exposure, True, name), has_target)

@@ -178,7 +178,8 @@ def describe_outside_domain(
     outside = (low < lower - slack) | (high > upper + slack)
     if not outside.any():
         return None
-    labels = [column_label(names, j) for j in np.flatnonzero(outside)]
+    columns = np.flatnonzero(outside)
+    labels = [str(j) if names is None else repr(str(names[j])) for j in columns]
     worst = int(np.argmax(outside))
     listed = ", ".join(labels[:_NAMED_COLUMNS]) + (", …" if len(labels) > _NAMED_COLUMNS else "")
     more = f" ({listed})" if labels[1:] else ""
@@ -192,8 +193,3 @@ def describe_outside_domain(
             f"{message} Fit on data that cover the range, or use out_of_domain='clip'."
         )
     return f"{message} They are clipped to it."
-
-
-def column_label(names: Sequence[str] | None, j: int) -> str:
-    """A column in messages: its name in quotes, or its number."""
-    return str(j) if names is None else repr(str(names[j]))

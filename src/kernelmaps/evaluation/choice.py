@@ -47,12 +47,11 @@ from .methods import scale_rows, select_columns
 
 ADDITIVE_SIZES = (1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 15, 19, 25, 33)
 JOINT_SIZES = tuple(2**power for power in range(6, 15))
-_BLOCKS = 16
 _MARGIN = 1.1  # over the largest error seen: the chosen one is the luckiest of many candidates
 _PATIENCE = 20.0  # seconds for one candidate, after which no other one of its family is tried
-# Families in the order of their cost: series are formulas, designs are looked up, anchors need
-# eigenvectors for each feature, and landmarks a decomposition.
-_ORDER = ("HomogeneousMap", "ChebyshevMap", "SeriesMap", "DesignedMap", "AnchorMap")
+# Families in the order of their cost: series are formulas, anchors need eigenvectors for each
+# feature, designs a linear program where there is no ready one, and landmarks a decomposition.
+_ORDER = ("HomogeneousMap", "ChebyshevMap", "SeriesMap", "AnchorMap", "DesignedMap")
 
 
 @dataclass(frozen=True)
@@ -269,9 +268,9 @@ def choose(
     # Fitted to a frame, the map checks the names of the columns of later ones.
     made = best.candidate.make()
     scaled = made if scaler is None else make_pipeline(clone(scaler), made)
-    chosen = select_columns(scaled, columns).fit(X)
+    chosen_map = select_columns(scaled, columns).fit(X)
     best = replace(best, verdict="chosen", certificate=getattr(made, "certificate_", None))
-    return Choice(chosen, best, rejected, kernel, requirements, search.notes, columns)
+    return Choice(chosen_map, best, rejected, kernel, requirements, search.notes, columns)
 
 
 def _read_rows(X: Any, kernel: Any) -> tuple[Any, list[str] | None]:
@@ -289,32 +288,20 @@ def upper_bound(largest: np.ndarray, confidence: float, n_fresh: int | None = No
 
     What is asked for is a level that all n fresh draws stay below with probability c: its tail
     probability p satisfies :math:`e^{-np} = c`. It lies beyond the N rows seen, so that the tail
-    has to be continued, in two ways of which the larger is taken.
-
-    *Gumbel.* The rows are cut into B blocks; the blocks' maxima have location μ and scale β from
-    their mean and standard deviation, and the level is
-    :math:`μ + β (\log (B n / N) - \log(-\log c))`.
-
-    *Pareto.* With the k largest row errors :math:`r_1 ≥ … ≥ r_k` and Hill's estimate ξ of their
-    decay, the level is :math:`r_k (k n / (N · {-\log c}))^{ξ}`, which guards against outlying rows.
+    has to be continued: with the k largest row errors :math:`r_1 ≥ … ≥ r_k` and Hill's estimate ξ
+    of their decay, the level is :math:`r_k (k n / (N · {-\log c}))^{ξ}`.
 
     Never less than 1.1 times the largest error that was seen: the map that is chosen is the one
     that got away with the fewest columns, and fresh rows may leave the range that it was fitted on.
     """
     share = 1.0 if n_fresh is None else n_fresh / len(largest)
-    blocks = np.array(
-        [block.max() for block in np.array_split(largest, min(_BLOCKS, len(largest)))]
-    )
-    scale = np.sqrt(6) / np.pi * blocks.std(ddof=1)
-    location = blocks.mean() - np.euler_gamma * scale
-    gumbel = location + scale * (np.log(len(blocks) * share) - np.log(-np.log(confidence)))
     k = min(len(largest) - 1, max(4, round(np.sqrt(len(largest)))))
     top = np.sort(largest)[-k - 1 :]
     pareto = 0.0
     if top[0] > 0:
         decay = float(np.mean(np.log(top[1:] / top[0])))
         pareto = top[0] * (k * share / -np.log(confidence)) ** decay
-    return float(max(gumbel, pareto, _MARGIN * blocks.max()))
+    return float(max(pareto, _MARGIN * top[-1]))
 
 
 class _Search:
@@ -432,8 +419,8 @@ class _Search:
             raise self._failure()
         # Of as many columns, the safer one: times of milliseconds would decide by chance.
         best = min(self._good, key=lambda item: (item.columns, item.bound))
-        others = [item for item in self.measured if item is not best]
-        rejected = [replace(item, verdict=self._verdict(item, best)) for item in others]
+        losers = [item for item in self.measured if item is not best]
+        rejected = [replace(item, verdict=self._verdict(item, best)) for item in losers]
         return best, sorted(rejected, key=lambda item: (item.columns, item.bound))
 
     def _failure(self) -> ToleranceError:

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from time import perf_counter
 from typing import Any
 
@@ -84,9 +85,10 @@ def compare(
 ) -> Comparison:
     """Compare maps, kernels and sizes on your data, together with the usual baselines.
 
-    Every method is a pipeline, scored by cross-validation on the same rows and folds; those that
-    usually cost little come first. Columns are standardised for stationary kernels and the plain
-    linear model; features are scaled to a mean k(x, x) of 1: a penalty `C` means the same to all.
+    Every method is a pipeline, scored by cross-validation on the same rows and folds: a plain
+    linear model, maps, small ones first, then the other baselines. Columns are standardised for
+    stationary kernels and the plain linear model; features are scaled to a mean k(x, x) of 1: a
+    penalty `C` means the same to all.
 
     Parameters
     ----------
@@ -140,7 +142,8 @@ def compare(
     methods = _map_methods(maps, pairs, (sizes, joint_sizes), random_state, task, middle)
     if with_baselines:
         limits = {"size": max(joint_sizes), "exact_rows": exact_rows, "sparse": sparse.issparse(X)}
-        methods = [*baselines(pairs, task, middle, **limits), *methods]
+        linear, *other_baselines = baselines(pairs, task, middle, **limits)
+        methods = [linear, *methods, *other_baselines]
     _check_methods(methods, maps, kernels)
     most_rows = None if budget is None else max(_FEWEST_ROWS, int(ROWS_PER_SECOND * budget))
     problem = Problem(X, y, task, cv, random_state).sample(most_rows)
@@ -199,21 +202,18 @@ def _measure_all(
     methods: Sequence[Method], problem: Problem, penalties: Sequence[float], deadline: float,
     progress: bool | None, result: Comparison,
 ) -> Comparison:  # fmt: skip
-    """Measure methods in the order of their costs, as long as the longest so far would fit."""
+    """Measure methods in their order, as long as the longest so far would fit."""
     rows, longest, interrupted = list[dict[str, Any]](), 0.0, False
     models, losses, notes = result.models, result.losses, result.notes
-    ordered, selected = sorted(methods, key=lambda m: m.cost), result.data["selected"]
+    selected = result.data["selected"]
     try:
-        for method in track(ordered, lambda method: method.label, enabled=progress):
-            begin, must_run = perf_counter(), len(rows) < _FEWEST_RESULTS
-            if begin + longest > deadline and not must_run:
+        for method in track(methods, lambda method: method.label, enabled=progress):
+            begin = perf_counter()
+            if begin + longest > deadline and len(rows) >= _FEWEST_RESULTS:
                 rows.append(_describe(method) | {"status": "not started", "rows": 0})
                 continue
-            until = np.inf if must_run else deadline
             try:
-                row, losses[method.label], model = interruptible(
-                    _run, method, problem, penalties, until
-                )
+                row, losses[method.label], model = interruptible(_run, method, problem, penalties)
             except (ValueError, TypeError, MemoryError) as error:
                 notes.append(f"{method.label} was left out: {str(error).splitlines()[0]}")
                 continue
@@ -233,7 +233,6 @@ def _measure_all(
         )
     for status, words in (
         ("limited", "Exact kernel machines saw fewer rows"),
-        ("unfinished", "The time was over before all folds were done"),
         ("not started", "Not started, for want of time"),
     ):
         labels = [row["label"] for row in rows if row["status"] == status]
@@ -242,15 +241,14 @@ def _measure_all(
 
 
 def _run(
-    method: Method, problem: Problem, penalties: Sequence[float], deadline: float
+    method: Method, problem: Problem, penalties: Sequence[float]
 ) -> tuple[dict[str, Any], Any, Any]:
     """The row of a method in the table, the losses of its rows, and its unfitted pipeline."""
     part = problem.sample(method.max_rows)
     # The first call also compiles what the method runs, which no measurement should have.
     method = choose_penalty(method, part, penalties)
-    row, losses = measure(method, part, deadline)
-    if row["status"] == "finished" and row["rows"] < problem.X.shape[0]:
-        row["status"] = "limited"
+    row, losses = measure(method, part)
+    row["status"] = "limited" if row["rows"] < problem.X.shape[0] else "finished"
     error = measure_error(method, problem)
     if error is not None:
         figures = ("max", "rms", "relative", "bias", "size", "max_relative")
@@ -285,20 +283,16 @@ def choose_penalty(method: Method, problem: Problem, penalties: Sequence[float])
     return replace(method, pipeline=make_pipeline(*steps, models[int(np.argmin(losses))]))
 
 
-def measure(method: Method, problem: Problem, deadline: float = np.inf) -> tuple[Any, Any]:
-    """Cross-validate a method; folds that would end after the deadline are not begun.
+def measure(method: Method, problem: Problem) -> tuple[dict[str, Any], np.ndarray]:
+    """Cross-validate a method.
 
     Returns the row of the table, without the error of the map, and the loss of each row when it was
-    held out, or None unless all folds were done.
+    held out.
     """
     times, scores = list[np.ndarray](), list[float]()
     losses = np.full(problem.X.shape[0], np.nan)
-    start = perf_counter()
     with _quiet(method, problem, record=True) as caught:
         for train, test in problem.folds():
-            now = perf_counter()
-            if scores and now + (now - start) / len(scores) > deadline:
-                break
             features, model = method.make_features(), clone(method.model)
             X_train, X_test = (_convert(method, problem.X[rows]) for rows in (train, test))
             ticks = [perf_counter()]
@@ -315,7 +309,6 @@ def measure(method: Method, problem: Problem, deadline: float = np.inf) -> tuple
     parts = (Z.data, Z.indices, Z.indptr) if sparse.issparse(Z) else (Z,)
     seconds = ("map_seconds", "fit_seconds", "predict_seconds")
     row = _describe(method) | dict(zip(seconds, np.mean(times, axis=0).tolist(), strict=True)) | {
-        "status": "finished" if len(scores) == problem.cv else "unfinished",
         "rows": problem.X.shape[0],
         "columns": None if method.kind == "exact" else Z.shape[1],
         "score": float(np.mean(scores)),
@@ -325,7 +318,7 @@ def measure(method: Method, problem: Problem, deadline: float = np.inf) -> tuple
         "bytes": sum(part.nbytes for part in parts),
         "note": "; ".join(words for kind, words in _NOTED_WARNINGS.items() if kind in kinds),
     }  # fmt: skip
-    return row, None if np.isnan(losses).any() else losses
+    return row, losses
 
 
 @contextmanager
@@ -472,7 +465,7 @@ def _map_methods(
             f"compare: there is no map {unknown!r} in kernelmaps. Pass a map that you wrote as an "
             "object, or register it (kernelmaps.maps.register)."
         )
-    methods: list[Method] = []
+    methods: list[Any] = []
     for kernel, scaler in [*pairs, (None, None)]:
         joint = kernel is not None and get_sort(kernel) != "additive"
         name = kernel_label(kernel)
@@ -482,16 +475,10 @@ def _map_methods(
             if names is None or candidate.name in names:
                 plain = name in ("basis", "chi2")
                 label = candidate.label if plain else f"{candidate.label}, {name}"
-                # The smallest maps come next to the plain linear model, larger ones late, and
-                # anchors, which are searched for, too.
-                late = candidate.size > min(sizes[joint]) and kernel is not None
-                cost = 5 if late or candidate.name == "AnchorMap" else 1
-                made = map_method(label, candidate.make(), name, model, scaler, cost)
-                methods.append(made)
-    for item in maps or []:
-        if not isinstance(item, str):
-            methods.append(_wrap_map(item, model))
-    return methods
+                made = map_method(label, candidate.make(), name, model, scaler)
+                methods.append((candidate.size, made))
+    methods = [made for _, made in sorted(methods, key=itemgetter(0))]
+    return methods + [_wrap_map(item, model) for item in maps or [] if not isinstance(item, str)]
 
 
 def _wrap_map(item: Any, model: Any) -> Method:

@@ -223,8 +223,6 @@ class Method:
         What the map approximates; None asks the map.
     max_rows : int or None
         More rows are never used: the cost grows too fast.
-    cost : int
-        Place in the order in which methods are measured.
     """
 
     label: str
@@ -234,7 +232,6 @@ class Method:
     feature_map: Any = None
     truth: Kernel | None = None
     max_rows: int | None = None
-    cost: int = 0
 
     @property
     def model(self) -> Any:
@@ -285,9 +282,7 @@ def set_penalty(model: Any, C: float) -> Any:
     return clone(model).set_params(**{name: C if name.endswith("C") else 1 / C})
 
 
-def map_method(
-    label: str, feature_map: Any, kernel: str, model: Any, scaler: Any = None, cost: int = 1
-) -> Method:
+def map_method(label: str, feature_map: Any, kernel: str, model: Any, scaler: Any = None) -> Method:
     """A map under a linear model, behind a scaler of the columns where its kernel needs one.
 
     Joint maps have k(x, x) = 1; the features of all others are brought to that size.
@@ -295,7 +290,7 @@ def map_method(
     before = [] if scaler is None else [scaler]
     after = [] if isinstance(feature_map, JointMap) else [MeanNormScaler()]
     pipeline = make_pipeline(*before, feature_map, *after, model)
-    return Method(label, "map", pipeline, kernel, feature_map, cost=cost)
+    return Method(label, "map", pipeline, kernel, feature_map)
 
 
 def make_column_scaler(sparse: bool) -> StandardScaler:
@@ -346,18 +341,19 @@ def baselines(
     methods = [Method("plain linear", "linear", linear)]
     if not sparse:
         gam = AdditiveRegressor() if task == "regression" else AdditiveClassifier()
-        methods.append(Method("GAM", "gam", make_pipeline(gam), cost=2))
-    methods.append(Method("gradient boosting", "boosting", make_pipeline(_boosting(task)), cost=4))
+        methods.append(Method("GAM", "gam", make_pipeline(gam)))
+    methods.append(Method("gradient boosting", "boosting", make_pipeline(_boosting(task))))
     for kernel, scaler in kernels:
         steps = [] if scaler is None else [scaler]
         name = kernel_label(kernel)
         exact = make_pipeline(*steps, GramMatrix(kernel), _kernel_machine(task, C))
-        limits: dict[str, Any] = {"max_rows": exact_rows, "cost": 3}
-        methods.append(Method(f"exact {name}", "exact", exact, name, truth=kernel, **limits))
+        methods.append(
+            Method(f"exact {name}", "exact", exact, name, truth=kernel, max_rows=exact_rows)
+        )
         for columns, other in _sklearn_maps(kernel, size):
             label = f"sklearn {type(other).__name__} {columns}, {name}"
             pipeline = make_pipeline(*steps, other, MeanNormScaler(), model)
-            methods.append(Method(label, "sklearn", pipeline, name, other, truth=kernel, cost=6))
+            methods.append(Method(label, "sklearn", pipeline, name, other, truth=kernel))
     return methods
 
 

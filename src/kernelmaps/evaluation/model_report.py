@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -22,6 +22,7 @@ from ..plots.panels import PairFunctionDisplay, ShapeFunctionDisplay
 from ..plots.shapes import importance, output_names, shape_functions, sort_by_importance
 from .reports import fill_template, plain_panels, round_numbers
 from .scores import PredictionScores
+from .what_if import form_data
 
 _WORDS = {
     "d2": "deviance explained",
@@ -57,7 +58,8 @@ def model_report(
 
     It shows what each feature and each pair adds to the score, with bands of 95 % and the density
     of the data, how much each term matters, the contributions to single rows, scores, the checks of
-    `check()` for generalised additive models, and the table of `summary()`.
+    `check()` for generalised additive models, and the table of `summary()`. A form computes
+    predictions of these models for values that a reader chooses.
 
     Parameters
     ----------
@@ -108,8 +110,8 @@ def model_report(
     """
     check_is_fitted(model)
     if X is None and (y is not None or rows is not None):
-        given = "y" if y is not None else "rows"
-        raise ValueError(f"model_report: {given}= is of the rows of X; pass X=, too.")
+        stated = "y" if y is not None else "rows"
+        raise ValueError(f"model_report: {stated}= is of the rows of X; pass X=, too.")
     blocks = X if X is None or callable(X) else _one_block(model, X, y, exposure)
     report_rows = ReportRows(model, blocks)
     for row in () if rows is None else rows:
@@ -120,7 +122,12 @@ def model_report(
     shapes = shape_functions(model, names=feature_names, domain=domain)
     names = None if feature_names is None else [shape.name for shape in shapes]
     data = _describe(report_rows, shapes, target, held_out)
-    data |= {"title": title or data["title"], "rows": _rows(report_rows, rows, names)}
+    selected = _selected(report_rows, rows)
+    data |= {
+        "title": title or data["title"],
+        "rows": _rows(report_rows, selected, names),
+        "form": _form(report_rows, selected),
+    }
     return fill_template("model_report.html", data, path)
 
 
@@ -141,7 +148,7 @@ def _describe(
         "outputs": output_names(model) or [str(getattr(model, "classes_", ["score"])[-1])],
         "facts": _facts(model, held_out, given=judged is not None),
         "shapes": plain_panels(functions.panels),
-        "range": round_numbers(functions.limits),
+        "range": round_numbers(functions.limits) if shapes else [],
         "pairs": plain_panels(pairs.panels),
         "limits": round_numbers(pairs.limits, 3) if pairs.pairs else [],
         "bars": [[term.name, round_numbers(importance(term))] for term in terms[:_BARS]],
@@ -238,6 +245,8 @@ def _subtitle(model: Any) -> str:
         facts.append(f"fitted on {model._n_rows:,} rows")
     if getattr(model, "feature_map_", None) is not None:
         facts.append(f"on {type(model.feature_map_).__name__}")
+    if getattr(model, "predictor_", None) is not None and model.predictor_.edits:
+        facts.append(f"edited after the fit: {'; '.join(model.predictor_.edits)}")
     return ", ".join(facts)
 
 
@@ -248,8 +257,11 @@ def _scale(model: Any, target: str) -> str:
         has_odds = link == "logit" or getattr(model, "loss", "") == "log_loss"  # of an SVM
         what = "the log-odds" if has_odds else "the score"
         which = f"class {classes[1]}" if len(classes) == 2 else "each class against the others"
+        if link == "cumulative logit":
+            what, which = "the log-odds", "higher classes"
         return f"{what} of {which}"
-    return f"the logarithm of {target}" if link == "log" else target
+    scales = {"log": f"the logarithm of {target}", "logit": f"the log-odds of {target}"}
+    return scales.get(link, target)
 
 
 def _facts(model: Any, held_out: dict[str, Any] | None, given: bool) -> list[list[str]]:
@@ -285,19 +297,35 @@ def _summary(model: Any) -> dict[str, Any] | None:
 # ---- rows ---------------------------------------------------------------------------------------
 
 
-def _rows(
-    report_rows: ReportRows, rows: Sequence[int] | None, names: list[str] | None
-) -> list[dict[str, Any]]:
-    """Contributions of the terms to some rows."""
-    model = report_rows.model
-    if not report_rows.n or not hasattr(model, "explain"):
-        return []
+def _selected(report_rows: ReportRows, rows: Sequence[int] | None) -> dict[str, Any]:
+    """Rows to explain and their targets, by their names."""
+    if not report_rows.n:
+        return {}
     selected = (
         {f"row {k}": int(k) for k in rows} if rows is not None else _typical(report_rows.row_scores)
     )
-    data, explained = report_rows.some(selected.values()), []
-    for label, k in selected.items():
-        one, truth = data[k]
+    data = report_rows.some(selected.values())
+    return {label: data[k] for label, k in selected.items()}
+
+
+def _form(report_rows: ReportRows, selected: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What the form of a generalised additive model computes with."""
+    model = report_rows.model
+    if getattr(model, "predictor_", None) is None:
+        return None
+    read = {label: model.reader_.read(one, "model_report") for label, (one, _) in selected.items()}
+    outputs = output_names(model) or ["prediction"]
+    return form_data(model.predictor_, outputs, read)
+
+
+def _rows(
+    report_rows: ReportRows, selected: Mapping[str, Any], names: list[str] | None
+) -> list[dict[str, Any]]:
+    """Contributions of the terms to some rows."""
+    model, explained = report_rows.model, []
+    if not hasattr(model, "explain"):
+        return []
+    for label, (one, truth) in selected.items():
         with warnings.catch_warnings(action="ignore", category=OutOfDomainWarning):
             guess = np.asarray(model.predict(one))[0]
             explanation = model.explain(one)
@@ -396,5 +424,5 @@ def _check(report_rows: ReportRows) -> dict[str, Any] | None:
 
 def _points(truth: np.ndarray, guess: np.ndarray) -> list[list[float]]:
     """Predictions and targets of at most `_POINTS` rows, evenly among them."""
-    taken = evenly_spaced(len(truth), _POINTS)
-    return round_numbers(np.column_stack([guess[taken], truth[taken]]), 5)
+    shown = evenly_spaced(len(truth), _POINTS)
+    return round_numbers(np.column_stack([guess[shown], truth[shown]]), 5)

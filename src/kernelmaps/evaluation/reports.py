@@ -22,8 +22,8 @@ def fill_template(template: str, data: dict[str, Any], path: str | Path) -> Path
     Parameters
     ----------
     template : str
-        Name of an HTML file with the words ``__STYLE__``, ``__TOOLS__`` and ``__DATA__``, which the
-        common style, the common script and the data take the place of.
+        Name of an HTML file with the words ``__STYLE__``, ``__TOOLS__``, ``__WHAT_IF__`` and
+        ``__DATA__``, which the common style, the scripts and the data take the place of.
     data : dict
         Plain values; no NaN.
     path : path
@@ -35,6 +35,7 @@ def fill_template(template: str, data: dict[str, Any], path: str | Path) -> Path
     for word, content in (
         ("__STYLE__", _part("page.css")),
         ("__TOOLS__", _part("page.js")),
+        ("__WHAT_IF__", _part("what_if.js")),
         ("__DATA__", text),  # last, so that no word in the data is replaced
     ):
         page = page.replace(word, content)

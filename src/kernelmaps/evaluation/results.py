@@ -44,7 +44,7 @@ def make_frame(rows: Sequence[dict[str, Any]]) -> DataFrame:
     frame = pd.DataFrame(rows, columns=["label", *_COLUMNS]).set_index("label")
     frame = frame.assign(seconds=frame["map_seconds"] + frame["fit_seconds"])
     frame = frame.astype({"columns": "Int64", "score": float, "error_max_relative": float})
-    rank = {"finished": 0, "limited": 1, "unfinished": 2, "not started": 3}
+    rank = {"finished": 0, "limited": 1, "not started": 2}
     order = np.lexsort((-frame["score"], frame["status"].map(rank)))
     return frame.iloc[order]
 
@@ -77,15 +77,14 @@ class Comparison(Tabled):
         One line for each method by its label, the best first. `kind` is "map", "exact", "linear",
         "gam", "sklearn" or "boosting". `status` is "finished": on the same rows and folds as all
         other finished ones, so that their scores can be compared; "limited": on the most rows that
-        an exact kernel machine is given; "unfinished": the time was over before all folds were
-        done; "not started": there was no time for it. `rows` are those it saw, all folds together;
-        `columns` are those of the map. `score` is the mean accuracy (or R²) over the folds, of
-        `fold_scores`, and `score_std` its standard error; `C` the penalty. `map_seconds` and
-        `fit_seconds` are the times of mapping and fitting the training rows of a fold, together
-        `seconds`; `predict_seconds` that of mapping and predicting the others; `bytes` the size of
-        the features (or the Gram matrix). `error_max` and further parts of a `KernelError` are of
-        the map. `code` is the Python that makes the model (or an exact machine's kernel), `note`
-        what a reader should know: a solver that did not converge, say.
+        an exact kernel machine is given; "not started": there was no time for it. `rows` are those
+        it saw, all folds together; `columns` are those of the map. `score` is the mean accuracy (or
+        R²) over the folds, of `fold_scores`, and `score_std` its standard error; `C` the penalty.
+        `map_seconds` and `fit_seconds` are the times of mapping and fitting the training rows of a
+        fold, together `seconds`; `predict_seconds` that of mapping and predicting the others;
+        `bytes` the size of the features (or the Gram matrix). `error_max` and further parts of a
+        `KernelError` are of the map. `code` is the Python that makes the model (or an exact
+        machine's kernel), `note` what a reader should know: a solver that did not converge, say.
     notes : list of str
         What was concluded, subsampled, left out, or interrupted, and why.
     seconds : float
@@ -237,15 +236,15 @@ class Comparison(Tabled):
         (best, *slower), use = self.ties(exact=False), self[label]
         rivals = self.frame[self.frame["kind"] != "exact"]
         n_finished = int((rivals["status"] == "finished").sum())
-        among = "" if n_finished == len(rivals) else f" of the {n_finished} methods that finished"
-        among += ", exact kernel machines aside" if self.finished["kind"].iloc[0] == "exact" else ""
+        scope = "" if n_finished == len(rivals) else f" of the {n_finished} methods that finished"
+        scope += ", exact kernel machines aside" if self.finished["kind"].iloc[0] == "exact" else ""
         if label != best:
             seconds = [row.seconds + row.predict_seconds for row in (self[best], use)]
             return (
-                f"it is statistically tied with the best{among} ({best}, {self[best].score:.3f}) "
+                f"it is statistically tied with the best{scope} ({best}, {self[best].score:.3f}) "
                 f"and {seconds[0] / max(seconds[1], 1e-9):.1f} times as fast"
             )
-        reason = f"it has the best score{among}"
+        reason = f"it has the best score{scope}"
         if use.rows < self.data["rows"]:
             return f"{reason} on {use.rows:,} of {self.data['rows']:,} rows"
         return f"{reason}, and the {len(slower)} tied with it are slower" if slower else reason
@@ -261,14 +260,14 @@ class Comparison(Tabled):
     # ---- tables and files -----------------------------------------------------------------------
 
     def table(self) -> Any:
-        """A rich table, narrow enough for 100 characters: best first, then the unfinished."""
+        """A rich table, narrow enough for 100 characters: best first, then those on fewer rows."""
         from rich.text import Text
 
-        use, ties, first = self.recommended(), self.ties(), next(iter(self.finished.index), "")
+        use, ties, best = self.recommended(), self.ties(), next(iter(self.finished.index), "")
         marks = dict.fromkeys(ties if len(ties) > 1 else [], "=") | {use: "*"}
         caption = [self.use_this()[0]]
-        if use is not None and self[first].kind == "exact":
-            caption.append(f"{_PEERS['exact']} {self._compare_scores(first, use)}")
+        if use is not None and self[best].kind == "exact":
+            caption.append(f"{_PEERS['exact']} {self._compare_scores(best, use)}")
         if len(ties) > 1:
             caption.append("= statistically tied with the best; * the recommended one.")
         title = f"{self.data['name']} ({self.data['rows']:,} × {self.data['columns']:,})"
@@ -278,11 +277,11 @@ class Comparison(Tabled):
         for label, row in self.finished.iterrows():
             cells = _cells(str(label), row, marks.get(label, " "))
             table.add_row(*cells, style=_STYLES.get(row.kind, ""))
-        others = self.frame[self.frame["status"].isin(["limited", "unfinished"])]
-        if len(others):
+        limited = self.frame[self.frame["status"] == "limited"]
+        if len(limited):
             table.add_section()
-            table.add_row(Text("not compared: on other rows, or not finished", style="italic"))
-        for label, row in others.iterrows():
+            table.add_row(Text("not compared: on fewer rows", style="italic"))
+        for label, row in limited.iterrows():
             table.add_row(*_cells(str(label), row, " "), style="dim")
         return table
 
@@ -306,8 +305,7 @@ def _cells(label: str, row: Series, mark: str) -> list[str]:
 
     score = f"{row.score:.3f} ±{row.score_std:.3f}".replace("±0.", "±.")
     short = label.replace("sklearn ", "sk. ").replace("AdditiveChi2Sampler", "AdditiveChi2")
-    if row.status != "finished":
-        short += f" ({row.rows:,} rows)" if row.status == "limited" else f" ({row.status})"
+    short += f" ({row.rows:,} rows)" if row.status == "limited" else ""
     columns, error = (None if pd.isna(v) else v for v in (row["columns"], row.error_max_relative))
     seconds = (row.map_seconds, row.fit_seconds, row.predict_seconds)
     return [

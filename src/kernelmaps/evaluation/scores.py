@@ -10,6 +10,8 @@ import numpy as np
 
 from ..data.columns import joined_columns
 from ..exceptions import OutOfDomainWarning
+from ..models.gam.training_rows import one_against_rest
+from ..models.losses import LINKS
 
 CHECKED_ROWS = 20_000  # that a model is checked on: memory for all their columns
 
@@ -35,7 +37,7 @@ class PredictionScores:
         self._strange: dict[Any, int] = {}  # codes of classes that the model does not know
         self._truth: list[np.ndarray] = []  # targets, or codes of classes
         self._predicted: list[np.ndarray] = []
-        self._offset: list[np.ndarray] = []  # logarithms of exposures
+        self._exposure: list[np.ndarray] = []
         self._probabilities: list[np.ndarray] = []  # of the second of two classes
         self._log_loss_sum = 0.0  # sum of the logarithmic losses
 
@@ -55,7 +57,7 @@ class PredictionScores:
                     )
         self._truth.append(truth)
         self._predicted.append(predicted)
-        self._offset.append(np.zeros(len(truth)) if exposure is None else np.log(exposure))
+        self._exposure.append(np.ones(len(truth)) if exposure is None else np.asarray(exposure))
         return self
 
     def _add_probabilities(self, codes: np.ndarray, probabilities: np.ndarray) -> None:
@@ -120,7 +122,7 @@ class PredictionScores:
     def scores(self) -> dict[str, float]:
         """Scores of all rows, the main one first.
 
-        R² or accuracy; of models with a logarithmic link (Poisson, gamma) the share of the deviance
+        R² or accuracy; of models with another link than the identity the share of the deviance
         that they explain.
         """
         truth, predicted = self.truth, self.predicted
@@ -155,12 +157,13 @@ class PredictionScores:
         return scores
 
     def _deviance_explained(self) -> dict[str, float]:
-        """Share of the deviance that predictions explain, of models with a logarithmic link."""
-        if getattr(self.model, "_link", "identity") != "log":
+        """Share of the deviance that predictions explain, of models with a link."""
+        if getattr(self.model, "_link", "identity") == "identity":
             return {}
-        ones, offset = np.ones(self.rows), np.concatenate(self._offset)
-        loss = self.model._loss
-        return {"d2": loss.deviance_explained(self.truth, np.log(self.predicted), ones, offset)}
+        loss, exposure = self.model.loss_, np.concatenate(self._exposure)
+        y, weight, offset = loss.with_exposure(self.truth, np.ones(self.rows), exposure)
+        eta = LINKS[loss.link].function(self.predicted / exposure) + offset
+        return {"d2": loss.deviance_explained(y, eta, weight, offset)}
 
     def check(self, blocks: Iterable[Any]) -> Any:
         """The `check` of a generalised additive model on the first rows, which are read again.
@@ -173,8 +176,8 @@ class PredictionScores:
         parts, n_rows = [], 0
         for X in blocks:
             columns = self.model._columns(X)
-            taken = np.arange(min(CHECKED_ROWS - n_rows, len(columns[0])))
-            parts.append([column.take(taken) for column in columns])
+            rows = np.arange(min(CHECKED_ROWS - n_rows, len(columns[0])))
+            parts.append([column.take(rows) for column in columns])
             n_rows += len(parts[-1][0])
             if n_rows == CHECKED_ROWS:
                 break
@@ -183,9 +186,11 @@ class PredictionScores:
         if self.classes is not None:
             if (y < 0).any():
                 return None
-            y = np.where(y == 1, 1.0, -1.0)
-        offset = np.concatenate(self._offset)[: len(y)]
-        return self.model._check_rows(columns, y, None, offset)
+            (y,) = one_against_rest(y, self.model.loss_.positive_codes(len(self.classes)))
+        loss, exposure = self.model.loss_, np.concatenate(self._exposure)[: len(y)]
+        offset = loss.with_exposure(y, np.ones(len(y)), exposure)[2]
+        trials = exposure if loss.counts_trials else None
+        return self.model._check_rows(columns, y, None, offset, trials=trials)
 
     def class_scores(self) -> dict[str, dict[str, float]]:
         """Rows, recall and precision of each class."""

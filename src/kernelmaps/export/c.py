@@ -166,11 +166,17 @@ def _table(spec: Spec, n_features: int) -> Table:
 # ---- C text -------------------------------------------------------------------------------------
 
 
+def _comment(text: str) -> str:
+    """Text that stays within a comment."""
+    return re.sub(r"\s+", " ", text).replace("*/", "* /")
+
+
 def _header(name: str, what: Any, body: str, note: str = "") -> str:
     guard = f"{name.upper()}_H"
-    words = re.sub(r"\s+", " ", f"{type(what).__name__}" if isinstance(what, Spec) else repr(what))
-    words = words.replace("*/", "* /")[:300]
-    lines = f"\n * {note}" if note else ""
+    edits = getattr(getattr(what, "predictor_", None), "edits", ())
+    notes = [*filter(None, [note]), *(f"Edited after the fit: {edit}." for edit in edits)]
+    words = _comment(type(what).__name__ if isinstance(what, Spec) else repr(what))[:300]
+    lines = "".join(f"\n * {_comment(line)}" for line in notes)
     return f"""/* {name}: {words}
  * Written by kernelmaps {kernelmaps.__version__}. C99, needs nothing but math.h.
  * x has {name.upper()}_FEATURES values, out takes {name.upper()}_COLUMNS: {name}(x, out).{lines} */
@@ -357,6 +363,13 @@ static inline double {name}_level(int column, const char *text)
 """
 
 
+_MEANS = {
+    "identity": "",
+    "log": "  out[0] = exp(out[0]); /* {}: a logarithmic link */\n",
+    "logit": "  out[0] = 1.0 / (1.0 + exp(-out[0])); /* {}: a logit link */\n",
+}
+
+
 def _table_model(name: str, model: Any) -> str:
     """The body of a header for a fitted model of a table: terms, names of levels, probabilities."""
     table = model.predictor_
@@ -367,8 +380,8 @@ def _table_model(name: str, model: Any) -> str:
                 "export it as .onnx."
             )
     body = f"  {name}_scores(x, out);\n"
-    if model._link == "log":
-        body += f"  out[0] = exp(out[0]); /* {model.loss}: a logarithmic link */\n"
+    if not hasattr(model, "classes_"):
+        body += _MEANS[model._link].format(model.loss)
     parts = _terms(name, table) + _levels(name, table.books)
     text = _function(name, len(table.books), len(table.intercept), parts, body)
     return text + (_probabilities(name, model) if hasattr(model, "classes_") else "")
@@ -411,6 +424,8 @@ def _probabilities(name: str, model: Any) -> str:
     many = f"""  for (k = 0; k < {classes}; ++k) total += p[k];
   for (k = 0; k < {classes}; ++k) out[k] = total > 0.0 ? p[k] / total : {1 / classes!r};
 """
+    if model._link == "cumulative logit":
+        return _ordered_probabilities(name, model)
     declared = "" if outputs == 1 else "  double total = 0.0;\n"
     return f"""
 /* Probabilities of the {classes} classes. */
@@ -423,3 +438,26 @@ static inline void {name}_probabilities(const double *x, double *out)
     p[k] = 1.0 / (1.0 + exp(-p[k]));
 {two if outputs == 1 else many}}}
 """
+
+
+def _ordered_probabilities(name: str, model: Any) -> str:
+    """Differences of the sigmoids of the thresholds less the score."""
+    thresholds = model.loss_.thresholds
+    return (
+        c_array(f"{name}_thresholds", thresholds)
+        + f"""
+/* Probabilities of the {len(thresholds) + 1} ordered classes. */
+static inline void {name}_probabilities(const double *x, double *out)
+{{
+  double score, below = 0.0;
+  int k;
+  {name}_scores(x, &score);
+  for (k = 0; k < {len(thresholds)}; ++k) {{
+    double reached = 1.0 / (1.0 + exp(score - {name}_thresholds[k]));
+    out[k] = reached - below;
+    below = reached;
+  }}
+  out[{len(thresholds)}] = 1.0 - below;
+}}
+"""
+    )

@@ -38,6 +38,7 @@ _RECORDS = {
     "AdditivePredictor": "kernelmaps.models.gam.predictor",
     "LevelPosterior": "kernelmaps.models.gam.predictor",
     "Posterior": "kernelmaps.models.gam.predictor",
+    "BaselineHazard": "kernelmaps.models.gam.baseline",
     "Term": "kernelmaps.models.gam.terms",
     # Kernels without a name of their own; the others are those of `kernelmaps.kernels.register`.
     # They check their parameters when they are made.
@@ -46,6 +47,7 @@ _RECORDS = {
     "PerFeature": "kernelmaps.kernels.additive",
     # Losses, which are their parameters, too.
     **dict.fromkeys(("SquaredError", "LogLoss", "Poisson", "Gamma", "Quantile"), _LOSSES),
+    **dict.fromkeys(("NegativeBinomial", "Tweedie", "Binomial", "Beta", "Ordinal"), _LOSSES),
     # Steps in front of maps, and behind them, in pipelines that `compare` and `choose` make.
     "MeanNormScaler": "kernelmaps.evaluation.methods",
     "ColumnSelector": "kernelmaps.evaluation.methods",
@@ -54,6 +56,7 @@ _RECORDS = {
 PREDICTORS = {
     "AdditiveRegressor": "predictor_",
     "AdditiveClassifier": "predictor_",
+    "AdditiveSurvival": "predictor_",
     "AdditiveSVC": "machine_",
     "AdditiveSVR": "machine_",
 }

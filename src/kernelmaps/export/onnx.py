@@ -65,7 +65,8 @@ def to_onnx(
         for models of frames.
     feature_names : sequence of str, optional
         Names of the columns, kept as JSON in the metadata under ``feature_names``; by default those
-        that the model was fitted with. The order of classes is kept under ``classes``.
+        that the model was fitted with. The order of classes is kept under ``classes``, and what
+        was edited after the fit under ``edits``.
     **options : dict
         Passed to ``skl2onnx.to_onnx``.
 
@@ -89,6 +90,7 @@ def to_onnx(
     if feature_names is None:
         feature_names = input_names(model)
     labels = {"feature_names": feature_names, "classes": getattr(model, "classes_", None)}
+    labels["edits"] = getattr(getattr(model, "predictor_", None), "edits", ()) or None
     for key, values in labels.items():
         if values is not None:
             entry = graph.metadata_props.add()
@@ -248,13 +250,15 @@ def _formula(xp: Trace, model: Any, X: Any) -> list[Traced]:
         scores = scores + np.atleast_1d(model.intercept_).astype(X.dtype)
     else:
         scores = _additive_scores(xp, model, X)
-    if getattr(model, "_link", "identity") == "log":
-        scores = xp.exp(scores)
     if is_classifier(model):
         outputs = [_labels(xp, model, scores), scores]
         has_probabilities = hasattr(model, "predict_proba")
         return [*outputs, _probabilities(xp, model, scores)] if has_probabilities else outputs
-    return [scores]
+    link = getattr(model, "_link", "identity")
+    if link == "identity":
+        return [scores]
+    operator = {"log": "Exp", "logit": "Sigmoid"}[link]
+    return [xp.node(operator, [scores], scores.shape, scores.dtype)]
 
 
 def _additive_scores(xp: Trace, model: Any, X: Any) -> Traced:
@@ -315,6 +319,9 @@ def _labels(xp: Trace, model: Any, scores: Traced) -> Traced:
         best = xp.astype(xp.reshape(scores > 0, (-1,)), np.int64)
     else:
         best = xp.node("ArgMax", [scores], scores.shape[:1], np.int64, axis=1, keepdims=0)
+    if getattr(model, "_link", "") == "cumulative logit":
+        p = _probabilities(xp, model, scores)
+        best = xp.node("ArgMax", [p], p.shape[:1], np.int64, axis=1, keepdims=0)
     classes = np.asarray(model.classes_)
     if classes.dtype.kind in "UO":
         classes = classes.astype(object)
@@ -324,6 +331,12 @@ def _labels(xp: Trace, model: Any, scores: Traced) -> Traced:
 
 def _probabilities(xp: Trace, model: Any, scores: Traced) -> Traced:
     """Sigmoids of the scores, scaled to sum to one; equal where all of them are zero."""
+    if getattr(model, "_link", "") == "cumulative logit":
+        below = np.array(model.loss_.thresholds, scores.dtype) - scores
+        reached = xp.node("Sigmoid", [below], below.shape, below.dtype)
+        ends = [scores * 0, reached, scores * 0 + scores.dtype.type(1)]
+        reached = xp.concat(ends, axis=1)
+        return reached[:, 1:] - reached[:, :-1]
     p = xp.node("Sigmoid", [scores], scores.shape, scores.dtype)
     if scores.shape[1] == 1:
         other = xp.node("Sigmoid", [-scores], scores.shape, scores.dtype)

@@ -49,7 +49,7 @@ def write_tables(model: Any, path: AnyPath, *, step: Any = None) -> None:
 
 
 def _all_tables(model: Any, step: Any) -> dict[str, Any]:
-    """The table of the intercept, and those of the terms, with bands and levels as text."""
+    """Tables of the intercept, of the terms, with bands and levels as text, and of edits."""
     import pandas as pd
 
     predictor = fitted_predictor(model, "write_tables")
@@ -58,14 +58,17 @@ def _all_tables(model: Any, step: Any) -> dict[str, Any]:
     data: dict[str, Any] = {"effect": predictor.intercept}
     if len(predictor.intercept) > 1:
         data = {"class": predictor.classes} | data
-    if predictor.link != "identity":
+    if predictor.fitted_loss.has_ratios:
         data["relativity"] = np.exp(predictor.intercept)
     data["standard_error"] = predictor.posterior.factors[:, 0].astype(np.float64)
     data["exposure"] = first["exposure"].sum() / len(predictor.intercept)
     for frame in tables.values():
         for name in frame.select_dtypes(exclude="number"):
             frame[name] = [printable(str(label)) for label in frame[name]]
-    return {"(intercept)": pd.DataFrame(data), **tables}
+    tables = {"(intercept)": pd.DataFrame(data), **tables}
+    if predictor.edits:
+        tables["(edits)"] = pd.DataFrame({"level": [*map(printable, predictor.edits)]})
+    return tables
 
 
 def _join_tables(tables: dict[str, Any]) -> Any:

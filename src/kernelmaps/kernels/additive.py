@@ -338,7 +338,9 @@ class PerFeature(AdditiveKernel):
     def _check_values(self, X: Any, name: str) -> None:
         self.check_width(X.shape[1], "PerFeature")
         for kernel, columns in self.groups():
-            kernel._check_values(_taken(X, columns), name)
+            more = " …" if len(columns) > 5 else ""
+            where = f"columns {columns[:5].tolist()}{more} of {name}"
+            kernel._check_values(_taken(X, columns), where)
 
     def _gram(self, X: Rows, Y: Rows | None, n_jobs: int | None) -> np.ndarray:
         parts = (
@@ -357,5 +359,5 @@ def _taken(X: Any, columns: np.ndarray) -> Any:
     if is_foreign(X):
         xp = namespace_of(X)
         return xp.take(X, xp.asarray(columns, device=X.device), axis=1)
-    taken = X[:, columns]
-    return np.ascontiguousarray(taken) if isinstance(taken, np.ndarray) else taken
+    selected = X[:, columns]
+    return np.ascontiguousarray(selected) if isinstance(selected, np.ndarray) else selected

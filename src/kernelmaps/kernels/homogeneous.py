@@ -213,8 +213,8 @@ class HomogeneousKernel(AdditiveKernel):
         worst = float(namespace_of(values).min(values))
         if worst < 0:
             raise ValueError(
-                f"the {self.name} kernel needs non-negative values, but {name} goes down to "
-                f"{worst:g}. Shift or clip the data, or use kernel.replace(signed=True) for the "
+                f"the {self.name} kernel needs non-negative values, but there is {worst:g} in "
+                f"{name}. Shift or clip the data, or use kernel.replace(signed=True) for the "
                 "odd extension."
             )
 

@@ -43,6 +43,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field, replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ from .._util.arguments import argument_error, check_choice, check_count, check_n
 from .._util.devices import is_foreign, namespace_of, numpy_dtype, to_host
 from .._util.schema import array, many, number, record, saved
 from .._util.sparse import check_sparse, dense
-from .._util.threads import available_threads, limit_blas, row_blocks
+from .._util.threads import available_threads, evenly_spaced, limit_blas, row_blocks
 from ..certificate import Certificate, rounding_error
 from ..design.anchors import Root, column_values, cover_radius, kmeans, space_by_roots, square_root
 from ..engine import Spec, apply, code_spec, encode
@@ -69,6 +70,8 @@ from .codes import Codes
 PLACEMENTS = ("auto", "uniform", "sqrt", "kmeans")
 WEIGHTS = ("auto", "uniform", "linear")
 MAX_ANCHORS = 65536  # codes of 16 bits
+_MARGIN = 1.0  # ranges of the data for which anchors go on beyond it
+_COLUMN_BYTES = 2**26  # of the columns whose values are sorted together
 _SMALL_MATRIX = 500  # rows up to which threads of BLAS wait for one another rather than help
 
 
@@ -84,12 +87,13 @@ class AnchorMap(AdditiveMap):
     n_anchors : int, default=40
         Anchors per feature, at most 65536. Codes take one byte up to 256, two beyond.
     anchors : str or array, default="auto"
-        "auto" is "sqrt" for kernels of values >= 0, which change fastest next to 0, and "uniform"
-        for others. "uniform" (the paper's) and "sqrt" divide the feature's range evenly in x and
-        √x; "kmeans" is the exact optimum of eq. 3. An array holds the anchors for all features, or
-        one row for each; a list of arrays may have rows of different lengths, as `anchors_` has. A
-        feature with fewer distinct values than anchors has these as its "kmeans" anchors, and a
-        constant feature has one anchor.
+        "auto" takes the distinct values of a feature that has at most `n_anchors` of them (each
+        twice or more on average): the map is exact there. Of other features it is "sqrt" for
+        kernels of values >= 0, which change fastest next to 0, and "uniform" for others. "uniform"
+        (the paper's) and "sqrt" divide the feature's range evenly in x and √x; "kmeans" is the
+        exact optimum of eq. 3, which is the distinct values where they are few. An array holds the
+        anchors for all features, or one row for each; a list of arrays may have rows of different
+        lengths, as `anchors_` has. A constant feature has one anchor.
     n_neighbors : int, default=1
         k, the anchors that a value is mapped with; in a feature with fewer anchors, all of them.
     weights : {"auto", "uniform", "linear"}, default="auto"
@@ -105,8 +109,9 @@ class AnchorMap(AdditiveMap):
         rows sparse. A range that is too wide is harmful: with even anchors on [0, 1], nearly all
         values of an L1-normalised histogram take the anchor 0.
     out_of_domain : {"clip", "raise", "extrapolate"}, default="clip"
-        Values beyond the fitted range take the row of the end: with a warning, not at all, or
-        silently (nothing is known beyond the last anchor, so there is nothing else to extrapolate).
+        Values beyond the fitted range take the row of the end: with a warning, or not at all. With
+        "extrapolate", spaced anchors go on for as far as the data reach (not below 0 if there are
+        no values there); what is still beyond them takes the row of the end silently.
     n_jobs : int, optional
         Threads; None means all that are available.
 
@@ -321,14 +326,10 @@ class AnchorMap(AdditiveMap):
         self.kernel_ = self._resolved_kernel()
         if isinstance(self.kernel_, kernels.PerFeature):
             self.kernel_.check_width(X.shape[1], "AnchorMap")
-            self._refuse_negative_columns(X)
+            self.kernel_._check_values(X, "X")
         features, (low, high) = self._place(X)
         for d, anchors in enumerate(features):
-            if anchors[0] < 0 and self.kernel_.feature(d).non_negative:
-                raise ValueError(
-                    f"AnchorMap: the anchors of column {d} go down to {anchors[0]:g}, but the "
-                    "kernel is defined for x >= 0."
-                )
+            self.kernel_.feature(d)._check_values(anchors, f"the anchors of column {d}")
         self.domain_ = (low, high)
         # Features with the same kernel and the same anchors share their table.
         index: dict[tuple[kernels.AdditiveKernel, bytes], int] = {}
@@ -343,34 +344,25 @@ class AnchorMap(AdditiveMap):
                 for (kernel, _), anchors in zip(index, sets, strict=True)
             ]
         self._left_out = np.array([root.left_out for root in roots])
-        is_linear = self.weights == "linear" or (self.weights == "auto" and self.n_neighbors == 2)
-        spec = spec_of(anchor_table(sets, roots, set_of, self.n_neighbors, is_linear))
+        table = anchor_table(sets, roots, set_of, self.n_neighbors, self._is_linear)
+        spec = spec_of(table)
         self.ranks_ = np.diff(spec.arrays["column"])
         return spec
 
-    def _refuse_negative_columns(self, X: Any) -> None:
-        """Refuse negative values of the features whose kernel is defined for values >= 0 only."""
-        if self._non_negative or X.shape[0] == 0:
-            return  # refused for all features at once
-        low = dense(self._column_range(X)[0]).ravel()
-        wrong = [d for d in np.flatnonzero(low < 0) if self.kernel_.feature(d).non_negative]
-        if wrong:
-            raise ValueError(
-                "Negative values in data passed to AnchorMap: column "
-                f"{self._column_name(wrong[0])} goes down to {low[wrong[0]]:g}, but its kernel is "
-                "defined for x >= 0."
-            )
+    @property
+    def _is_linear(self) -> bool:
+        return self.weights == "linear" or (self.weights == "auto" and self.n_neighbors == 2)
 
     def _check_rows(self, X: Any, *, reset: bool) -> tuple[Any, Extent]:
         X, extent = super()._check_rows(X, reset=reset)
         if not reset and isinstance(self.kernel_, kernels.PerFeature):
-            self._refuse_negative_columns(X)
+            self.kernel_._check_values(X, "X")
         return X, extent
 
     def _foreign_rows(self, X: Any) -> Any:
         X = super()._foreign_rows(X)
         if isinstance(self.kernel_, kernels.PerFeature):
-            self._refuse_negative_columns(X)
+            self.kernel_._check_values(X, "X")
         return X
 
     def _place(self, X: Any) -> tuple[list[np.ndarray], tuple[np.ndarray, np.ndarray]]:
@@ -382,25 +374,54 @@ class AnchorMap(AdditiveMap):
             return features, (low, np.maximum(data_range[1], [a[-1] for a in features]))
         if self.anchors == "kmeans":
             columns = sparse.csc_matrix(X) if sparse.issparse(X) else X
-            values = (column_values(columns, d) for d in range(X.shape[1]))
-            return [np.unique(kmeans(*one, self.n_anchors)) for one in values], data_range
-        low, high = self._range(data_range)
-        return [self._space(d, low[d], high[d]) for d in range(X.shape[1])], (low, high)
+            blocks = row_blocks(X.shape[1], 24 * X.shape[0], _COLUMN_BYTES)
+            values = (pair for b in blocks for pair in zip(*column_values(columns[:, b])))
+            return [np.unique(kmeans(*pair, self.n_anchors)) for pair in values], data_range
+        low, high = self._range(self._extended(data_range))
+        few = self._few_values(X)
+        features = [self._space(d, low[d], high[d], few.get(d)) for d in range(X.shape[1])]
+        return features, (low, high)
 
-    def _space(self, d: int, low: float, high: float) -> np.ndarray:
-        """Anchors that divide the range of a feature."""
+    def _extended(self, data_range: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+        """The range of the data, or a wider one where the map extrapolates."""
+        if self.out_of_domain != "extrapolate":
+            return data_range
+        low, high = data_range
+        margin = _MARGIN * (high - low)
+        return np.maximum(low - margin, np.minimum(low, 0)), high + margin
+
+    def _few_values(self, X: Any) -> dict[int, np.ndarray]:
+        """Features with few values, and these: the trivial cover of section 3.2."""
+        if self.anchors != "auto" or not (self.n_neighbors == 1 or self._is_linear):
+            return {}  # averages of several neighbours would not tell few values apart
+        n, few = X.shape[0], np.arange(X.shape[1])
+        for n_rows in (10 * self.n_anchors, 200 * self.n_anchors, n):  # most are ruled out by some
+            sample = X[evenly_spaced(n, n_rows)][:, few]
+            values = column_values(sparse.csc_matrix(sample) if sparse.issparse(X) else sample)[0]
+            is_few = [len(v) <= min(self.n_anchors, n // 2) for v in values]
+            few = few[is_few]
+            if len(few) == 0:
+                return {}
+        return dict(zip(few.tolist(), compress(values, is_few), strict=True))
+
+    def _space(
+        self, d: int, low: float, high: float, values: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Anchors that divide the range of a feature, or are its few values."""
         if low == high:
             return np.array([low])
+        if values is not None:
+            return np.unique(np.concatenate([np.clip(values, low, high), [low, high]]))
         roots = self.anchors == "auto" and self.kernel_.feature(d).non_negative
         place = space_by_roots if roots or self.anchors == "sqrt" else np.linspace
         return np.unique(place(low, high, self.n_anchors))  # close ones may be equal
 
     def _given_anchors(self, n_features: int) -> list[np.ndarray]:
-        given = list(self.anchors) if np.iterable(self.anchors) else [self.anchors]
-        shared = all(np.ndim(value) == 0 for value in given)
-        given = [given] if shared else given
+        lists = list(self.anchors) if np.iterable(self.anchors) else [self.anchors]
+        shared = all(np.ndim(value) == 0 for value in lists)
+        lists = [lists] if shared else lists
         try:
-            rows = [np.sort(np.asarray(row, dtype=np.float64)) for row in given]
+            rows = [np.sort(np.asarray(row, dtype=np.float64)) for row in lists]
         except (TypeError, ValueError):
             rows = []
         if not rows or any(r.ndim != 1 or not r.size or not np.isfinite(r).all() for r in rows):
@@ -415,9 +436,9 @@ class AnchorMap(AdditiveMap):
         return rows if len(rows) == n_features else rows * n_features
 
     def _range(self, data_range: tuple[np.ndarray, ...]) -> tuple[np.ndarray, np.ndarray]:
-        given = (None, None) if self.feature_range is None else self.feature_range
+        limits = (None, None) if self.feature_range is None else self.feature_range
         try:
-            pairs = zip(data_range, given, strict=True)
+            pairs = zip(data_range, limits, strict=True)
             ends = [f if w is None else np.asarray(w, float) for f, w in pairs]
             low, high = (np.array(np.broadcast_to(end, data_range[0].shape)) for end in ends)
             fits = np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()
@@ -680,9 +701,9 @@ def _cells(
     table: Table, s: int, cuts: np.ndarray, bins: np.ndarray, pieces: int
 ) -> tuple[np.ndarray, ...]:
     """Ends of the pieces of bins, and φ at both, taken from inside the bin."""
-    at = np.linspace(0, 1, pieces + 1)
-    low = cuts[bins, None] + at[:-1] * (cuts[bins + 1] - cuts[bins])[:, None]
-    high = cuts[bins, None] + at[1:] * (cuts[bins + 1] - cuts[bins])[:, None]
+    places = np.linspace(0, 1, pieces + 1)
+    low = cuts[bins, None] + places[:-1] * (cuts[bins + 1] - cuts[bins])[:, None]
+    high = cuts[bins, None] + places[1:] * (cuts[bins + 1] - cuts[bins])[:, None]
     coef = table.polynomials(s)[bins]
     if table.degree == 0:
         phi = np.repeat(coef[:, 0], pieces, axis=0)

@@ -14,7 +14,8 @@ So r(x, x) = k(x, x) − ‖φ(x)‖² bounds the error of every pair, and is kn
 (:meth:`NystroemMap.residuals`).
 
 **Landmarks.** ``"kmeans"`` takes the centres of clusters, of the square roots of rows for kernels
-of histograms (their distances are close to those of the kernel). ``"uniform"`` draws rows.
+of histograms (their distances are close to those of the kernel); of additive maps, for each feature
+by itself, with its extreme values. ``"uniform"`` draws rows.
 ``"rpcholesky"`` draws rows one after another by what the landmarks before leave out of them,
 P(i) ∝ r(x_i, x_i), as in a Cholesky factorisation with random pivots (Chen, Epperly, Tropp and
 Webber 2024): with η the share of the trace that the best r columns leave out, m ≥ r/ε + r log(1/εη)
@@ -40,6 +41,7 @@ from .._util.arguments import (
 from .._util.devices import refuse_gpu_array
 from .._util.schema import number
 from .._util.sparse import dense
+from ..design.anchors import kmeans
 from ..engine import Spec, apply
 from ..kernels.homogeneous import Exponential
 from ..kernels.registry import kernel_text
@@ -71,9 +73,9 @@ class NystroemMap(JointMap):
     n_components : int, default=500
         Output columns; those of each feature if `additive`.
     landmarks : {"kmeans", "uniform", "rpcholesky"}, default="kmeans"
-        How landmarks are chosen: centres of clusters, rows at random, or rows by randomly pivoted
-        Cholesky; see :mod:`kernelmaps.maps.nystroem`. The latter two are rows of the training data,
-        which the map and its files then hold.
+        How landmarks are chosen: centres of clusters (of each feature if `additive`), rows at
+        random, or rows by randomly pivoted Cholesky; see :mod:`kernelmaps.maps.nystroem`. The
+        latter two are rows of the training data, which the map and its files then hold.
     n_landmarks : int, optional
         Number of landmarks, at least `n_components`: with more, the columns are those of the
         largest eigenvalues. None: as many as columns; of an additive map at least 40. There are
@@ -227,14 +229,16 @@ class NystroemMap(JointMap):
     def _centres(self, X: Any, count: int, rng: np.random.Generator) -> np.ndarray:
         from sklearn.cluster import KMeans
 
-        most = max(_LEAST_ROWS, _ROWS_OF_CENTRE * count)
-        sample = np.unique(_rows(X, rng.permutation(X.shape[0])[:most]), axis=0)
+        n_rows = max(_LEAST_ROWS, _ROWS_OF_CENTRE * count)
+        sample = np.unique(_rows(X, rng.permutation(X.shape[0])[:n_rows]), axis=0)
         if len(sample) <= count:
             return sample
+        if self.additive:
+            ends = dense(X.min(axis=0)), dense(X.max(axis=0))
+            return self._feature_centres(np.vstack([sample, *ends]), count)
         base = self.kernel_.base if isinstance(self.kernel_, Exponential) else self.kernel_
         roots = isinstance(base, kernels.HomogeneousKernel)
-        if roots:
-            sample = np.sign(sample) * np.sqrt(np.abs(sample))
+        sample = _signed_root(sample) if roots else sample
         size = float(np.abs(sample).max()) or 1.0  # squares of large numbers would overflow
         seed = int(rng.integers(2**31))
         clusters = KMeans(count, n_init=1, max_iter=_ITERATIONS, random_state=seed).fit(
@@ -242,7 +246,20 @@ class NystroemMap(JointMap):
         )
         centres = size * clusters.cluster_centers_.astype(np.float64)
         centres = np.clip(centres, sample.min(axis=0), sample.max(axis=0))  # rounding leaves them
-        return np.sign(centres) * centres**2 if roots else centres
+        return centres * np.abs(centres) if roots else centres
+
+    def _feature_centres(self, sample: np.ndarray, count: int) -> np.ndarray:
+        """Centres of each feature's values by themselves, and its extreme values."""
+        columns = []
+        for d, values in enumerate(sample.T):
+            roots = isinstance(self.kernel_.feature(d), kernels.HomogeneousKernel)
+            values = _signed_root(values) if roots else values
+            points, counts = np.unique(values, return_counts=True)
+            centres = kmeans(points, counts, count)
+            centres[[0, -1]] = points[[0, -1]]
+            centres = np.pad(centres, (0, count - len(centres)), "edge")
+            columns.append(centres * np.abs(centres) if roots else centres)
+        return np.stack(columns, axis=1)
 
     @property
     def _non_negative(self) -> bool:  # type: ignore[override]
@@ -255,6 +272,10 @@ class NystroemMap(JointMap):
 def _rows(X: Any, index: np.ndarray) -> np.ndarray:
     """Some rows, dense and in float64."""
     return dense(X[index]).astype(np.float64)
+
+
+def _signed_root(values: np.ndarray) -> np.ndarray:
+    return np.sign(values) * np.sqrt(np.abs(values))
 
 
 def _whitening(gram: np.ndarray, columns: int) -> np.ndarray:

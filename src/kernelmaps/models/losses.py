@@ -20,7 +20,7 @@ find it there. Users give a name or an object with parameters, :mod:`kernelmaps.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -28,6 +28,10 @@ import numpy as np
 import scipy  # whose parts are loaded when they are used
 
 from .._util.arguments import argument, check_number, check_positive, parameter
+from . import tweedie
+from .outputs import best_codes, class_probabilities, sigmoid
+from .risk_sets import RiskSets
+from .rows.normal_equations import NormalEquations
 
 # Width, in units of the targets' interquartile range, over which absolute losses are smoothed: a
 # tenth of the standard error of the median of 1,000 rows.
@@ -37,6 +41,10 @@ _SMOOTHED_WIDTH = 0.003
 # show no effect at all: with 60 rows, 15 % of the fits stayed constant beside clear effects.
 START_WIDTH = 1.0
 _MAX_ETA = 30.0  # exp(±η) is not followed beyond: e³⁰ is 10¹³
+_THETAS = 1e-3, 1e6  # of negative binomial counts: with the last, Poisson's for means up to 10⁴
+_PRECISIONS = 1e-2, 1e8  # of shares
+_SATURATING_STEPS = 20  # of Fisher's scoring, from the target itself, which is close
+_POWERS = 1.01, 1.99  # of Tweedie distributions, as in mgcv: at the ends, densities have many modes
 _LEAST, _ROUNDING = 1e-300, 2.0**-53  # the least number whose logarithm is taken, and 1 minus one
 
 
@@ -60,6 +68,31 @@ class LossTotals(NamedTuple):
 
     def __add__(self, other: Any) -> LossTotals:
         return LossTotals(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+class Link(NamedTuple):
+    """A link: its inverse, a function of η, and the derivative of that as a function of the mean.
+
+    Attributes
+    ----------
+    function, inverse, slope : callable
+        η of the mean, the mean of η, and dμ/dη of the mean.
+    """
+
+    function: Callable[[Any], Any]
+    inverse: Callable[[Any], Any]
+    slope: Callable[[Any], Any]
+
+
+LINKS = {
+    "identity": Link(lambda mean: mean, lambda eta: eta, np.ones_like),
+    "log": Link(np.log, np.exp, lambda mean: mean),
+    "logit": Link(
+        lambda mean: scipy.special.logit(mean), lambda eta: scipy.special.expit(eta),
+        lambda mean: mean * (1 - mean),
+    ),
+}  # fmt: skip
+"""Links of losses whose predictions are numbers. Exports write the same functions."""
 
 
 class DualRules(NamedTuple):
@@ -98,6 +131,7 @@ class Loss:
     dual_rules: ClassVar[DualRules | None] = None  # of additive SVMs; None for a loss of GAMs alone
     for_gam = True  # whether GAMs have it: exp(−ℓ/φ) is a likelihood, or nearly
     of_labels = False  # whether y is ±1
+    of_times = False  # whether y says if the time of a row ended with an event
     has_kinks = False  # whether the derivative jumps: see `Hinges`
     svm_factor = 1.0  # the loss of SVMs is so many times ℓ: (y − f)², but ½(y − f)² of GAMs
     # Largest second derivative of ℓ. Of a loss with kinks, the jump of its derivative: a second
@@ -110,7 +144,12 @@ class Loss:
     has_distribution = True  # whether GAMs know the distribution of observations
     has_variance = True  # whether weights may be inverse variances
     has_scale = True  # whether the likelihood has a scale beside the mean
-    link = "identity"  # "log": predictions are exp(η), and rows may have an exposure
+    link = "identity"  # a name in `LINKS`, or what classifiers have in its place
+    is_ordered = False  # whether classes have an order, and targets are their indices
+    null_has_parameter = False  # whether a constant has a parameter of its own for the deviance
+    valid_target = 1.0  # a target that is possible, whatever the others are
+    counts_trials = False  # whether exposures are numbers of trials, each of which is a row
+    parameter = ""  # the field that is estimated with the smoothing parameters where it is None
     # Share of an upper bound in the curvature; the remainder is the second derivative itself.
     majorizer_share = 0.0
 
@@ -123,6 +162,86 @@ class Loss:
         """The loss in units of the targets of a fit."""
         return self
 
+    # -- predictions ------------------------------------------------------------------------------
+
+    def mean(self, eta: np.ndarray) -> np.ndarray:
+        """The inverse of the link."""
+        with np.errstate(over="ignore"):  # far beyond the training rows
+            return LINKS[self.link].inverse(eta)
+
+    def mean_slope(self, eta: np.ndarray) -> np.ndarray:
+        """Derivative of the mean by η."""
+        return LINKS[self.link].slope(self.mean(eta))
+
+    @property
+    def has_ratios(self) -> bool:
+        """Whether exponentials of effects are ratios: of means, odds or hazards."""
+        return self.link != "identity"
+
+    @property
+    def takes_exposure(self) -> bool:
+        """Whether a row's mean may be a multiple of what it was exposed to."""
+        return self.link == "log" or self.counts_trials
+
+    def with_exposure(
+        self, y: np.ndarray, weight: np.ndarray, exposure: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Targets, weights and offsets of rows with an exposure."""
+        return y, weight, np.log(exposure)
+
+    def positive_codes(self, n_classes: int) -> list[float]:
+        """The class (its index) that each output calls +1; none where targets are indices."""
+        raise NotImplementedError
+
+    def n_outputs(self, n_classes: int) -> int:
+        """Number of scores of a row, for a classifier."""
+        return max(len(self.positive_codes(n_classes)), 1)
+
+    def probabilities(self, scores: np.ndarray) -> np.ndarray:
+        """Probabilities of all classes from scores (n, n_outputs), for a classifier."""
+        raise NotImplementedError
+
+    def best_codes(self, scores: np.ndarray, n_classes: int) -> np.ndarray:
+        """Indices of the most probable classes."""
+        return np.argmax(self.probabilities(scores), axis=1)
+
+    # -- an estimated parameter -------------------------------------------------------------------
+
+    @property
+    def is_free(self) -> bool:
+        """Whether its parameter is to be estimated."""
+        return bool(self.parameter) and getattr(self, self.parameter) is None
+
+    @property
+    def n_free(self) -> int:
+        """Number of estimated parameters, a scale among them."""
+        return (self.has_scale and self.dispersion is None) + self.is_free
+
+    def estimate_parameter(
+        self, y: np.ndarray, eta: np.ndarray, weight: np.ndarray, edf: float
+    ) -> Loss:
+        """The loss with the most likely parameter for rows with these scores.
+
+        `edf` are the degrees of freedom that the scores use: the likelihood is the restricted one.
+        """
+        raise NotImplementedError
+
+    def parameter_distance(self, other: Any) -> float:
+        """How far two parameters are apart: about the relative difference."""
+        raise NotImplementedError
+
+    def describe_parameter(self) -> str:
+        """The parameter as text."""
+        return f"{getattr(self, self.parameter):.4g}"
+
+    def adopt_parameter(self, other: Loss) -> Loss:
+        """With the estimate that another loss holds, if the own parameter is to be estimated."""
+        if not self.is_free or type(other) is not type(self):
+            return self
+        return replace(self, **{self.parameter: getattr(other, self.parameter)})
+
+    # -- rows of a fit ----------------------------------------------------------------------------
+
     def value(self, y: np.ndarray, eta: np.ndarray) -> np.ndarray:
         """ℓ(y, η)."""
         raise NotImplementedError
@@ -131,8 +250,16 @@ class Loss:
         """First derivative by η, and the curvature."""
         raise NotImplementedError
 
+    def squared_gradient(self, y: np.ndarray, eta: np.ndarray) -> np.ndarray:
+        """Square of the first derivative; of a row of several trials, its mean over them."""
+        return self.derivatives(y, eta)[0] ** 2
+
     def with_weights_over(self, unit: float) -> Loss:
         """The loss for weights that are divided by a unit: a known dispersion is, too."""
+        return self
+
+    def with_dispersion(self, dispersion: float) -> Loss:
+        """The loss for `base_measure`, where that is a function of φ."""
         return self
 
     def start_loss(self) -> Loss:
@@ -175,6 +302,10 @@ class Loss:
         2012): of rare events, that statistic is large or small with a few events of small means.
         """
         return np.zeros_like(eta)
+
+    def observations(self, y: np.ndarray) -> np.ndarray:
+        """Targets as the distribution of observations has them: labels ±1 as 0 and 1."""
+        return y
 
     def observation_distribution(
         self, eta: np.ndarray, error: np.ndarray, dispersion: float, residual_df: float
@@ -219,6 +350,10 @@ class Loss:
         y, weight, offset = y[rows], weight[rows], offset[rows]
         of_rows = self.saturated(y), self.value(y, constant + offset), self.base_measure(y)
         return LossTotals(float(weight.sum()), *(float(weight @ item) for item in of_rows))
+
+    def couple_rows(self, problem: NormalEquations, point: Any) -> NormalEquations:
+        """The working problem at a point, with the second derivatives by the scores of two rows."""
+        return problem
 
     def log_likelihood(self, value: float, totals: LossTotals, dispersion: float) -> float:
         """Of all rows, from the sum of their losses; a scale is the most likely one."""
@@ -366,7 +501,9 @@ class LogLoss(Loss):
     >>> model = km.AdditiveClassifier(loss=km.losses.LogLoss())
     """
 
-    dual_rules = DualRules(_log_loss, _log_loss_conjugate, _log_loss_step, _log_odds)
+    dual_rules: ClassVar[DualRules | None] = DualRules(
+        _log_loss, _log_loss_conjugate, _log_loss_step, _log_odds
+    )
     family, link, has_scale = "binomial", "logit", False
     of_labels, has_variance = True, False
     max_curvature = 0.25
@@ -383,9 +520,12 @@ class LogLoss(Loss):
         p = scipy.special.expit(-y * eta)  # of the other label
         return -y * p, np.maximum(p * (1 - p), 1e-12)
 
+    def observations(self, y):
+        return (y > 0).astype(np.float64)
+
     def initial_intercept(self, y, weight, offset):
         # Clipped: where the curvature is next to nothing, Newton steps are useless.
-        share = np.clip(np.average(y > 0, weights=weight), 1e-6, 1 - 1e-6)
+        share = np.clip(np.average(self.observations(y), weights=weight), 1e-6, 1 - 1e-6)
         constant = float(_log_odds(share) - np.average(offset, weights=weight))
         if np.ptp(offset) > 0:
             constant = _constant_with_offset(float(share), weight, offset, constant)
@@ -394,31 +534,113 @@ class LogLoss(Loss):
     def observation_distribution(self, eta, error, dispersion, residual_df):
         return scipy.stats.bernoulli(scipy.special.expit(eta))
 
+    def positive_codes(self, n_classes):
+        return [float(k) for k in range(n_classes)] if n_classes > 2 else [1.0]
+
+    def probabilities(self, scores):
+        return class_probabilities(sigmoid(scores))
+
+    def best_codes(self, scores, n_classes):
+        return best_codes(scores, n_classes)
+
 
 @dataclass(frozen=True)
-class BinomialCounts(LogLoss):
-    """−log-likelihood of y successes in trials, up to a constant: n log(1 + exp(η)) − yη.
+class Binomial(LogLoss):
+    """Shares of successes among trials, log(1 + exp(f)) − y f, with a logit link.
 
-    A fit takes single trials; checks of rows take their counts.
+    The numbers of trials are the exposures of rows, and y the numbers of successes; without an
+    exposure, y are shares from 0 to 1. Each trial counts as an observation, and weights of rows
+    count as repeated ones.
+
+    Examples
+    --------
+    >>> import kernelmaps as km
+    >>> model = km.AdditiveRegressor(loss=km.losses.Binomial())
     """
 
+    dual_rules, of_labels, counts_trials = None, False, True
+
+    def with_exposure(self, y, weight, exposure):
+        return y / exposure, weight * exposure, np.zeros(len(y))
+
+    def value(self, y, eta):
+        return np.logaddexp(0.0, eta) - y * eta
+
+    def derivatives(self, y, eta):
+        p = scipy.special.expit(eta)
+        return p - y, np.maximum(p * (1 - p), 1e-12)
+
+    def squared_gradient(self, y, eta):
+        p = scipy.special.expit(eta)
+        return p**2 + y * (1 - 2 * p)
+
+    observations = Loss.observations
+
+    def saturated(self, y):
+        return -scipy.special.xlogy(y, y) - scipy.special.xlogy(1 - y, 1 - y)
+
+    def target_error(self, y):
+        if not ((y >= 0) & (y <= 1)).all():
+            return (
+                f"{argument('loss', 'binomial')} needs shares 0 <= y <= 1, or numbers of successes "
+                f"y and those of trials as {parameter('exposure')}, which are at least y"
+            )
+        return None
+
+
+@dataclass(frozen=True)
+class BinomialCounts(Binomial):
+    """The loss of y successes in trials, for rows that are checked or predicted."""
+
     trials: Any = 1.0
-    of_labels = False
 
     def value(self, y, eta):
         return self.trials * np.logaddexp(0.0, eta) - y * eta
 
     def derivatives(self, y, eta):
-        p = scipy.special.expit(eta)
-        return self.trials * p - y, np.maximum(self.trials * p * (1 - p), 1e-12)
+        gradient, curvature = super().derivatives(y / self.trials, eta)
+        return self.trials * gradient, self.trials * curvature
 
     def saturated(self, y):
-        failures = self.trials - y
-        xlogy = scipy.special.xlogy
-        return xlogy(self.trials, self.trials) - xlogy(y, y) - xlogy(failures, failures)
+        return self.trials * super().saturated(y / self.trials)
 
     def observation_distribution(self, eta, error, dispersion, residual_df):
-        return scipy.stats.binom(self.trials, scipy.special.expit(eta))
+        return BinomialMixture(self.trials, eta, error)
+
+
+class BinomialMixture(NamedTuple):
+    """Binomial distributions whose log-odds have a normal error.
+
+    The integral over it is that of Gauss and Hermite with three nodes, exact for its variance. The
+    methods are those of distributions of scipy.stats.
+    """
+
+    trials: Any
+    eta: np.ndarray
+    error: np.ndarray
+
+    def _mean(self, function: Callable[[Any, Any, Any], np.ndarray], y: Any) -> np.ndarray:
+        nodes = ((0.0, 2 / 3), (-np.sqrt(3), 1 / 6), (np.sqrt(3), 1 / 6))
+        p = (scipy.special.expit(self.eta + node * self.error) for node, _ in nodes)
+        parts = (function(y, self.trials, item) for item in p)
+        return sum(weight * part for (_, weight), part in zip(nodes, parts, strict=True))
+
+    def pmf(self, y: Any) -> np.ndarray:
+        """Probability of y successes."""
+        return self._mean(scipy.stats.binom.pmf, y)
+
+    def cdf(self, y: Any) -> np.ndarray:
+        """Probability of at most y successes."""
+        return self._mean(scipy.stats.binom.cdf, y)
+
+    def ppf(self, q: float) -> np.ndarray:
+        """Quantiles."""
+        low, high = np.full(len(self.eta), -1.0), np.zeros(len(self.eta)) + self.trials
+        while (high - low > 1).any():
+            middle = np.floor((low + high) / 2)
+            is_enough = self.cdf(middle) >= q
+            low, high = np.where(is_enough, low, middle), np.where(is_enough, middle, high)
+        return high
 
 
 def _squared_hinge(y, f, epsilon):
@@ -556,6 +778,444 @@ class Gamma(_Dispersed):
 
     def target_error(self, y):
         return None if (y > 0).all() else f"{argument('loss', 'gamma')} needs y > 0"
+
+
+def cdf_below(distribution: Any, y: np.ndarray, cdf: np.ndarray) -> np.ndarray:
+    """Probabilities of less than y, where those of at most y are `cdf`."""
+    if hasattr(distribution, "pmf"):  # of counts and classes
+        return distribution.cdf(y - 1)
+    return np.where(y > 0, cdf, 0.0) if hasattr(distribution, "zeros") else cdf
+
+
+def _estimate(
+    criterion: Callable[[np.ndarray], float], start: Any, bounds: Sequence[tuple[float, float]]
+) -> np.ndarray:
+    """The minimum of a mean loss of rows over a few parameters."""
+    low, high = np.array(bounds, dtype=float).T
+    options = {"gtol": 1e-6, "eps": 1e-5}
+    found = scipy.optimize.minimize(
+        criterion, np.clip(start, low, high), method="L-BFGS-B", bounds=bounds, options=options
+    )
+    return found.x
+
+
+@dataclass(frozen=True)
+class _WithParameter(Loss):
+    """A loss of a likelihood with a known dispersion and one parameter beside the mean."""
+
+    has_scale = has_variance = False
+
+    @property
+    def dispersion(self):
+        return 1.0
+
+    def restricted_loss(
+        self, y: np.ndarray, eta: np.ndarray, weight: np.ndarray, edf: float
+    ) -> float:
+        """Mean of the rows' losses, and of ½ log|H| that REML adds.
+
+        The Hessian of the penalised losses is nearly a multiple of that for another parameter: by
+        the mean curvature of the rows.
+        """
+        curvature = weight @ self.expected_curvature(y, eta, 1.0)
+        of_rows = weight @ self.value(y, eta) + 0.5 * edf * np.log(max(curvature, _LEAST))
+        return float(of_rows) / float(weight.sum())
+
+
+def _check_free(owner: str, name: str, value: Any) -> None:
+    if value is not None:
+        check_positive(owner, name, value, "a positive number or None")
+
+
+@dataclass(frozen=True)
+class NegativeBinomial(_WithParameter):
+    """Counts that vary more than Poisson's, with variance μ + μ²/θ and a logarithmic link.
+
+    Parameters
+    ----------
+    theta : float, optional
+        θ: a Poisson distribution is its limit for large values. None estimates it with the
+        smoothing parameters, by restricted maximum likelihood.
+
+    Examples
+    --------
+    >>> import kernelmaps as km
+    >>> model = km.AdditiveRegressor(loss=km.losses.NegativeBinomial(theta=2.0))
+    """
+
+    theta: float | None = None
+    family, link, parameter = "negative binomial", "log", "theta"
+
+    def __post_init__(self) -> None:
+        _check_free("NegativeBinomial", "theta", self.theta)
+
+    def for_targets(self, y, weight):
+        mean = np.average(y, weights=weight)
+        excess = np.average((y - mean) ** 2, weights=weight) - mean  # μ²/θ of a constant
+        start = mean**2 / max(excess, _LEAST)
+        return self.adopt_parameter(NegativeBinomial(float(np.clip(start, 0.1, 100.0))))
+
+    def estimate_parameter(self, y, eta, weight, edf):
+        # Counts repeat: functions of these alone are computed for each of them once.
+        counts, place = np.unique(y, return_inverse=True)
+        by_count = np.bincount(place, weight) / weight.sum()
+
+        def criterion(log_theta):
+            loss = NegativeBinomial(float(np.exp(log_theta[0])))
+            base = by_count @ loss.base_measure(counts)
+            return base + loss.restricted_loss(y, eta, weight, edf)
+
+        (log_theta,) = _estimate(criterion, [np.log(self.theta)], [np.log(_THETAS)])
+        return NegativeBinomial(float(np.exp(log_theta)))
+
+    def parameter_distance(self, other):
+        a, b = 1 / self.theta, 1 / other.theta
+        return abs(a - b) / (max(a, b) + 1e-3)  # hardly any over-dispersion is none
+
+    def value(self, y, eta):
+        eta = np.clip(eta, -_MAX_ETA, _MAX_ETA)
+        return (y + self.theta) * np.log1p(np.exp(eta) / self.theta) - y * eta
+
+    def derivatives(self, y, eta):
+        mean = np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA))
+        share = self.theta / (self.theta + mean)
+        return share * (mean - y), np.maximum(mean * share * share * (1 + y / self.theta), 1e-12)
+
+    def expected_curvature(self, y, eta, dispersion):
+        mean = np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA))
+        return np.maximum(mean * self.theta / (self.theta + mean), 1e-12)
+
+    initial_intercept = Poisson.initial_intercept
+
+    def saturated(self, y):
+        return (y + self.theta) * np.log1p(y / self.theta) - scipy.special.xlogy(y, y)
+
+    def base_measure(self, y):
+        gammaln, theta = scipy.special.gammaln, self.theta
+        return gammaln(y + 1) + gammaln(theta) - gammaln(y + theta) + y * np.log(theta)
+
+    def observation_distribution(self, eta, error, dispersion, residual_df):
+        """With the variance of counts and of their mean."""
+        mean = np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA))
+        theta = 1 / (1 / self.theta + error**2)
+        return scipy.stats.nbinom(theta, theta / (theta + mean))
+
+    def target_error(self, y):
+        if y.min(initial=0.0) < 0 or (y % 1).any():
+            return f"{argument('loss', 'negative_binomial')} needs counts: whole numbers y >= 0"
+        return None if y.any() else f"{argument('loss', 'negative_binomial')} needs some y > 0"
+
+
+@dataclass(frozen=True)
+class Tweedie(Loss):
+    """Amounts with many zeros, such as claims: a sum of a Poisson number of gamma amounts.
+
+    The variance is φμ^p, the link logarithmic. The power p is between those of Poisson (1) and of
+    gamma (2) distributions.
+
+    Parameters
+    ----------
+    power : float, optional
+        p, between 1 and 2. None estimates it with the smoothing parameters, by restricted maximum
+        likelihood (densities as in Dunn and Smyth 2005).
+    dispersion : float, optional
+        φ; None estimates it.
+
+    Examples
+    --------
+    >>> import kernelmaps as km
+    >>> model = km.AdditiveRegressor(loss=km.losses.Tweedie(power=1.5))
+    """
+
+    power: float | None = None
+    dispersion: float | None = None
+    family, link, parameter = "Tweedie", "log", "power"
+    has_variance = False
+
+    def __post_init__(self) -> None:
+        if self.power is not None:
+            check_number(
+                "Tweedie", "power", self.power, "between 1 and 2, or None", lambda p: 1 < p < 2
+            )
+        _check_free("Tweedie", "dispersion", self.dispersion)
+
+    with_weights_over = Poisson.with_weights_over
+    initial_intercept = Poisson.initial_intercept
+
+    def for_targets(self, y, weight):
+        return self.adopt_parameter(Tweedie(1.5))
+
+    def with_dispersion(self, dispersion):
+        return replace(self, dispersion=dispersion)
+
+    def estimate_parameter(self, y, eta, weight, edf):
+        total, (low, high) = float(weight.sum()), _POWERS
+
+        def unpack(parameters):
+            power = low + (high - low) * scipy.special.expit(parameters[0])
+            return replace(self, power=float(power)), float(np.exp(parameters[1]))
+
+        def criterion(parameters):
+            loss, dispersion = unpack(parameters)
+            base = weight @ loss.with_dispersion(dispersion).base_measure(y)
+            curvature = weight @ loss.derivatives(y, eta)[1]
+            likelihood = weight @ loss.value(y, eta) / dispersion + base
+            return (likelihood + 0.5 * edf * np.log(curvature / dispersion)) / total
+
+        gradient, curvature = self.derivatives(y, eta)
+        dispersion = self.dispersion or float(weight @ (gradient**2 / curvature)) / total
+        share = np.clip((self.power - low) / (high - low), 1e-6, 1 - 1e-6)
+        start = scipy.special.logit(share), np.log(dispersion)
+        of_dispersion = (start[1], start[1]) if self.dispersion else (start[1] - 3, start[1] + 3)
+        return unpack(_estimate(criterion, start, [(-7.0, 7.0), of_dispersion]))[0]
+
+    def parameter_distance(self, other):
+        return abs(self.power - other.power)
+
+    def value(self, y, eta):
+        eta, p = np.clip(eta, -_MAX_ETA, _MAX_ETA), self.power
+        return y * np.exp((1 - p) * eta) / (p - 1) + np.exp((2 - p) * eta) / (2 - p)
+
+    def derivatives(self, y, eta):
+        """The curvature is the expected one, whose Pearson statistic estimates φ."""
+        eta, p = np.clip(eta, -_MAX_ETA, _MAX_ETA), self.power
+        curvature = np.exp((2 - p) * eta)
+        return curvature - y * np.exp((1 - p) * eta), np.maximum(curvature, 1e-12)
+
+    def saturated(self, y):
+        return y ** (2 - self.power) / ((2 - self.power) * (self.power - 1))
+
+    def base_measure(self, y):
+        if self.dispersion is None:
+            return np.zeros_like(y)
+        return -tweedie.log_normalizer(y, self.dispersion, self.power)
+
+    def variance_slopes(self, y, eta):
+        return self.power * (y * np.exp(-np.clip(eta, -_MAX_ETA, _MAX_ETA)) - 1)  # V is μ^p
+
+    def log_likelihood(self, value, totals, dispersion):
+        return -value / dispersion - totals.base
+
+    def observation_distribution(self, eta, error, dispersion, residual_df):
+        """With the variance of observations and of their mean."""
+        mean = np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA))
+        dispersion = dispersion + mean ** (2 - self.power) * error**2
+        return tweedie.Tweedie(mean, dispersion, self.power)
+
+    def target_error(self, y):
+        if y.min(initial=0.0) < 0:
+            return f"{argument('loss', 'tweedie')} needs y >= 0"
+        return None if y.any() else f"{argument('loss', 'tweedie')} needs some y > 0"
+
+
+@dataclass(frozen=True)
+class Beta(_WithParameter):
+    """Shares in (0, 1), with variance μ(1 − μ)/(1 + ν) and a logit link.
+
+    Parameters
+    ----------
+    precision : float, optional
+        ν. None estimates it with the smoothing parameters, by restricted maximum likelihood.
+
+    Examples
+    --------
+    >>> import kernelmaps as km
+    >>> model = km.AdditiveRegressor(loss=km.losses.Beta(precision=10.0))
+    """
+
+    precision: float | None = None
+    family, link, parameter = "beta", "logit", "precision"
+    valid_target = 0.5
+
+    def __post_init__(self) -> None:
+        _check_free("Beta", "precision", self.precision)
+
+    def for_targets(self, y, weight):
+        mean = np.average(y, weights=weight)
+        variance = np.average((y - mean) ** 2, weights=weight)
+        start = mean * (1 - mean) / max(variance, _LEAST) - 1  # of a constant
+        return self.adopt_parameter(Beta(float(np.clip(start, 0.1, 1e4))))
+
+    def estimate_parameter(self, y, eta, weight, edf):
+        base = weight @ (np.log(y) + np.log1p(-y)) / weight.sum()
+
+        def criterion(log_precision):
+            loss = Beta(float(np.exp(log_precision[0])))
+            return (
+                base
+                - scipy.special.gammaln(loss.precision)
+                + loss.restricted_loss(y, eta, weight, edf)
+            )
+
+        (found,) = _estimate(criterion, [np.log(self.precision)], [np.log(_PRECISIONS)])
+        return Beta(float(np.exp(found)))
+
+    def parameter_distance(self, other):
+        return abs(np.log(self.precision / other.precision))
+
+    def _shapes(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Both parameters of the beta distribution."""
+        expit, eta = scipy.special.expit, np.clip(eta, -_MAX_ETA, _MAX_ETA)
+        return self.precision * expit(eta), self.precision * expit(-eta)
+
+    def value(self, y, eta):
+        a, b = self._shapes(eta)
+        return (
+            scipy.special.betaln(a, b)
+            + scipy.special.gammaln(self.precision)
+            - (a * np.log(y) + b * np.log1p(-y))
+        )
+
+    def derivatives(self, y, eta):
+        """The curvature is the expected one: the observed one may be negative."""
+        a, b = self._shapes(eta)
+        slope, psi, trigamma = a * b / self.precision, scipy.special.psi, scipy.special.zeta
+        gradient = slope * (psi(a) - psi(b) - scipy.special.logit(y))
+        return gradient, np.maximum(slope**2 * (trigamma(2, a) + trigamma(2, b)), 1e-12)
+
+    initial_intercept = LogLoss.initial_intercept
+
+    def saturated(self, y):
+        eta = scipy.special.logit(y)
+        for _ in range(_SATURATING_STEPS):
+            gradient, curvature = self.derivatives(y, eta)
+            eta = eta - np.clip(gradient / curvature, -2.0, 2.0)
+        return self.value(y, eta)
+
+    def base_measure(self, y):
+        return np.log(y) + np.log1p(-y) - scipy.special.gammaln(self.precision)
+
+    def observation_distribution(self, eta, error, dispersion, residual_df):
+        """With the variance of shares and of their mean."""
+        mean = scipy.special.expit(eta)
+        precision = 1 / (1 / (1 + self.precision) + mean * (1 - mean) * error**2) - 1
+        precision = np.maximum(precision, 1e-2)
+        return scipy.stats.beta(precision * mean, precision * (1 - mean))
+
+    def target_error(self, y):
+        if (y > 0).all() and (y < 1).all():
+            return None
+        return (
+            f"{argument('loss', 'beta')} needs shares 0 < y < 1; those of trials, which may be 0 "
+            f"or 1, are for {argument('loss', 'binomial')}"
+        )
+
+
+@dataclass(frozen=True)
+class Ordinal(_WithParameter):
+    """Ordered classes: the log-odds of a class above the k-th are f less a threshold.
+
+    They are proportional odds, P(y > k) = σ(f − t_k), whose first threshold is zero. Two classes
+    have the log loss.
+
+    Parameters
+    ----------
+    thresholds : tuple of float, optional
+        0 and the further thresholds, ascending, one less than classes. None estimates them with the
+        smoothing parameters, by restricted maximum likelihood.
+
+    Examples
+    --------
+    >>> import kernelmaps as km
+    >>> model = km.AdditiveClassifier(loss=km.losses.Ordinal())
+    """
+
+    thresholds: tuple[float, ...] | None = None
+    family, link, parameter = "ordered categorical", "cumulative logit", "thresholds"
+    of_labels = is_ordered = null_has_parameter = True
+
+    def __post_init__(self) -> None:
+        if self.thresholds is None:
+            return
+        given = np.asarray(self.thresholds, dtype=object)
+        try:
+            values = given.astype(np.float64)
+            good = values.ndim == 1 and values[0] == 0 and np.isfinite(values).all()
+            good = good and (np.diff(values) > 0).all()
+        except (TypeError, ValueError, IndexError):
+            good = False
+        if not good:
+            raise ValueError(
+                "Ordinal: thresholds must be None, or 0 and ascending numbers, got "
+                f"{self.thresholds!r}."
+            )
+        object.__setattr__(self, "thresholds", tuple(values.tolist()))
+
+    def for_targets(self, y, weight):
+        """From the frequencies of the classes, those of a constant."""
+        shares = np.cumsum(np.bincount(y.astype(np.int64), weight))[:-1] / weight.sum()
+        odds = _log_odds(shares)
+        odds = np.maximum.accumulate(odds + 1e-6 * np.arange(len(odds)))  # of tiny classes, too
+        return self.adopt_parameter(Ordinal(tuple(odds - odds[0])))
+
+    def estimate_parameter(self, y, eta, weight, edf):
+        if len(self.thresholds) < 2:
+            return self
+
+        def unpack(log_steps: np.ndarray) -> Ordinal:
+            return Ordinal((0.0, *np.cumsum(np.exp(log_steps)).tolist()))
+
+        start = np.log(np.diff(self.thresholds))
+        found = _estimate(
+            lambda steps: unpack(steps).restricted_loss(y, eta, weight, edf), start,
+            [(-14.0, 4.0)] * len(start),
+        )  # fmt: skip
+        return unpack(found)
+
+    def parameter_distance(self, other):
+        return float(np.max(np.abs(np.subtract(self.thresholds, other.thresholds))))
+
+    def describe_parameter(self):
+        return ", ".join(f"{value:.4g}" for value in self.thresholds)
+
+    def n_outputs(self, n_classes):
+        return int(self.thresholds is None or len(self.thresholds) == n_classes - 1)
+
+    def positive_codes(self, n_classes):
+        return []
+
+    def _ends(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The thresholds below and above classes."""
+        ends = np.concatenate([[-np.inf], np.array(self.thresholds), [np.inf]])
+        code = y.astype(np.int64)
+        return ends[code], ends[code + 1]
+
+    def value(self, y, eta):
+        below, above = self._ends(y)
+        apart = np.log(-np.expm1(below - above))
+        return np.logaddexp(0.0, eta - above) + np.logaddexp(0.0, below - eta) - apart
+
+    def derivatives(self, y, eta):
+        below, above = self._ends(y)
+        p, q = scipy.special.expit(eta - above), scipy.special.expit(below - eta)
+        return p - q, np.maximum(p * (1 - p) + q * (1 - q), 1e-12)
+
+    def initial_intercept(self, y, weight, offset):
+        above_first = np.clip(np.average(y > 0, weights=weight), 1e-6, 1 - 1e-6)
+        return float(_log_odds(above_first) - np.average(offset, weights=weight))
+
+    def probabilities(self, scores):
+        above = scipy.special.expit(scores - np.array(self.thresholds))
+        return -np.diff(above, axis=1, prepend=1.0, append=0.0)
+
+    def observation_distribution(self, eta, error, dispersion, residual_df):
+        return OrderedClasses(self.probabilities(eta[:, None]))
+
+
+class OrderedClasses(NamedTuple):
+    """The distribution of the indices of classes, with a row of probabilities for each."""
+
+    probabilities: np.ndarray
+
+    def pmf(self, y: np.ndarray) -> np.ndarray:
+        """Probability of the class y."""
+        return np.take_along_axis(self.probabilities, y.astype(np.int64)[:, None], axis=1)[:, 0]
+
+    def cdf(self, y: np.ndarray) -> np.ndarray:
+        """Probability of the classes up to y."""
+        reached = np.cumsum(self.probabilities, axis=1)
+        reached = np.hstack([np.zeros((len(y), 1)), reached])
+        return np.take_along_axis(reached, y.astype(np.int64)[:, None] + 1, axis=1)[:, 0]
 
 
 @dataclass(frozen=True)
@@ -745,11 +1405,56 @@ class Hinge(Hinges):
         return y[None], np.ones((1, len(y)))
 
 
+@dataclass(frozen=True, eq=False)
+class CoxPartialLikelihood(Loss):
+    """−log of Cox's partial likelihood, with Efron's ties, of y = 1 for rows with an event.
+
+    It couples the rows that are at risk at the same time: a fit has one with the risk sets of all
+    its rows. The intercept says nothing about it, and takes the place of the baseline hazard in the
+    working problem: it stays at zero, with the variance of the logarithm of a mean hazard.
+    """
+
+    risk_sets: RiskSets | None = None
+    family, has_scale, has_variance = "partial likelihood of log hazards", False, False
+    of_times = has_ratios = True
+
+    @property
+    def dispersion(self):
+        return 1.0
+
+    def value(self, y, eta):
+        return self.risk_sets.losses(eta)
+
+    def derivatives(self, y, eta):
+        risks = self.risk_sets.relative_risks(eta)
+        return risks - y, np.maximum(risks, 1e-12)
+
+    def initial_intercept(self, y, weight, offset):
+        return 0.0
+
+    def totals(self, y, weight, offset, constant):
+        """The best fit gives all risk to the events of a time, in equal parts."""
+        sets, null = self.risk_sets, float(weight @ self.value(y, offset))
+        total = sets.mean_weight * sets.counts[sets.event_set]
+        saturated = float(sets.mean_weight @ np.log((1 - sets.tie_share) * total))
+        return LossTotals(float(weight.sum()), saturated, null, 0.0)
+
+    def couple_rows(self, problem, point):
+        gram, beta = problem.gram, point.beta
+        means = self.risk_sets.gram_of_means(point.eta, point.rows.dense_matrix, len(beta))
+        gram, rhs = gram - means, problem.rhs - means @ beta
+        gram[0], gram[:, 0], rhs[0] = 0.0, 0.0, problem.working_weight * beta[0]
+        gram[0, 0] = problem.working_weight
+        return replace(problem, gram=gram, rhs=rhs, root=None)
+
+
 LOSSES: dict[str, Loss] = {
     "squared_hinge": SquaredHinge(), "hinge": Hinge(), "log_loss": LogLoss(),
     "squared_error": SquaredError(), "epsilon_insensitive": EpsilonInsensitive(),
     "absolute_error": Quantile(0.5), "quantile": Quantile(), "poisson": Poisson(),
-    "gamma": Gamma(),
+    "gamma": Gamma(), "negative_binomial": NegativeBinomial(), "tweedie": Tweedie(),
+    "binomial": Binomial(), "beta": Beta(), "ordinal": Ordinal(),
+    "cox": CoxPartialLikelihood(),
 }  # fmt: skip
 """All losses by name; the place of one with dual rules is its code in compiled loops."""
 
@@ -757,17 +1462,19 @@ GAM, SVM = "GAM", "SVM"
 """The two kinds of additive models."""
 
 
-def losses_for(kind: str, of_labels: bool) -> tuple[str, ...]:
-    """Names of the losses that GAMs or SVMs of labels, or of numbers, have."""
+def losses_for(kind: str, of_labels: bool, of_times: bool = False) -> tuple[str, ...]:
+    """Names of the losses that GAMs or SVMs of labels, of numbers, or of times have."""
     return tuple(
         name
         for name, loss in LOSSES.items()
-        if loss.of_labels == of_labels
+        if (loss.of_labels, loss.of_times) == (of_labels, of_times)
         and (loss.for_gam if kind == GAM else loss.dual_rules is not None)
     )
 
 
-def find_loss(owner: str, given: object, of_labels: bool, kind: str) -> Loss:
+def find_loss(
+    owner: str, given: object, of_labels: bool, kind: str, of_times: bool = False
+) -> Loss:
     """The loss that a user names, or gives as an object to a GAM.
 
     Parameters
@@ -780,20 +1487,25 @@ def find_loss(owner: str, given: object, of_labels: bool, kind: str) -> Loss:
         Losses of labels, or of numbers.
     kind : {"GAM", "SVM"}
         Losses of generalised additive models, or of additive support vector machines.
+    of_times : bool
+        Losses of times that may end with an event.
     """
-    if isinstance(given, Loss) and (kind, given.for_gam, given.of_labels) == (GAM, True, of_labels):
+    asked, names = (GAM, True, of_labels, of_times), losses_for(kind, of_labels, of_times)
+    if isinstance(given, Loss) and (kind, given.for_gam, given.of_labels, given.of_times) == asked:
         return given
-    if isinstance(given, str) and given in losses_for(kind, of_labels):
+    if isinstance(given, str) and given in names:
         return LOSSES[given]
     other = SVM if kind == GAM else GAM
     hint = ""
     if isinstance(given, str) and given in losses_for(other, of_labels):
         suffix = {GAM: ("Regressor", "Classifier"), SVM: ("SVR", "SVC")}[other][of_labels]
         hint = f" {given!r} is a loss of Additive{suffix}."
+    if isinstance(given, str) and given in losses_for(GAM, False, of_times=True):
+        hint = f" {given!r} is a loss of AdditiveSurvival."
     if isinstance(given, type) and issubclass(given, Loss):
         hint = f" Write {given.__name__}(), an object."
     raise ValueError(
-        f"{owner}: {parameter('loss')} must be one of {losses_for(kind, of_labels)}"
+        f"{owner}: {parameter('loss')} must be one of {names}"
         f"{' or an object of kernelmaps.losses' if kind == GAM else ''}, got {given!r}.{hint}"
     )
 

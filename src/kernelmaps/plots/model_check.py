@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ _MAX_POINTS = 3000  # of a panel; more are a black area, and slow
 _TREND_GROUPS = 12  # of rows with about the same value, whose mean residuals are joined
 
 
+@dataclass(eq=False, repr=False)
 class CheckDisplay(PanelDisplay):
     """Display of residuals: QQ plot, residuals against fitted values and against columns.
 
@@ -36,15 +38,14 @@ class CheckDisplay(PanelDisplay):
     CheckDisplay.from_estimator : checks a fitted model on rows.
     """
 
-    _panel = (2.8, 2.3)
-    _border = (4.0, 0.5)
+    qq: tuple[np.ndarray, np.ndarray]
+    residuals: np.ndarray
+    _: KW_ONLY
+    fitted: np.ndarray
+    columns: Mapping[str, np.ndarray]
+    title: str = ""
 
-    def __init__(
-        self, qq: tuple[np.ndarray, np.ndarray], residuals: np.ndarray, *, fitted: np.ndarray,
-        columns: Mapping[str, np.ndarray], title: str = "",
-    ) -> None:  # fmt: skip
-        self.qq, self.residuals, self.fitted = qq, residuals, fitted
-        self.columns, self.title = dict(columns), title
+    _panel, _border = (2.8, 2.3), (4.0, 0.5)
 
     @classmethod
     def from_check(cls, check: Any, features: Sequence[str] | None = None) -> CheckDisplay:
@@ -104,13 +105,13 @@ class CheckDisplay(PanelDisplay):
         return cls.from_check(estimator.check(X, y), features).plot(axes, columns=columns)
 
     @property
-    def panels(self) -> list[dict[str, Any]]:  # type: ignore[override]
+    def panels(self) -> list[dict[str, Any]]:
         """All that is drawn, as numbers and words."""
         theoretical, observed = self.qq
-        taken = evenly_spaced(len(observed), _MAX_POINTS)
+        shown = evenly_spaced(len(observed), _MAX_POINTS)
         panels = [
             {
-                "name": "QQ plot", "x": theoretical[taken], "y": observed[taken], "levels": None,
+                "name": "QQ plot", "x": theoretical[shown], "y": observed[shown], "levels": None,
                 "trend": (theoretical[[0, -1]], theoretical[[0, -1]]),
                 "labels": ("normal quantile", "residual"),
             }
@@ -130,9 +131,9 @@ class CheckDisplay(PanelDisplay):
             values, residuals = np.searchsorted(shown, codes[rows]), residuals[rows]
         rows = np.flatnonzero(np.isfinite(values))
         values, residuals = values[rows], residuals[rows]
-        taken = evenly_spaced(len(values), _MAX_POINTS)
+        shown = evenly_spaced(len(values), _MAX_POINTS)
         return {
-            "name": name, "x": values[taken], "y": residuals[taken], "levels": levels,
+            "name": name, "x": values[shown], "y": residuals[shown], "levels": levels,
             "trend": _means(values, residuals, levels), "labels": ("", "residual"),
         }  # fmt: skip
 

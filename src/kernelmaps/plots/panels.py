@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from io import BytesIO
 from itertools import cycle
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -63,13 +64,12 @@ def write_figure(figure: Any, path: str | Path) -> Path:
     return target
 
 
-class PanelDisplay:
+class PanelDisplay(ABC):
     """A display that draws itself on axes, a panel for each item; subclasses have `plot`."""
 
     title: str
-    panels: list[dict[str, Any]]  # all that is drawn of each function, as numbers and words
-    _panel: tuple[float, float]  # inches
-    _border: tuple[float, float]  # inches: least width of a figure, and height beside the panels
+    _panel: ClassVar[tuple[float, float]]  # inches
+    _border: ClassVar[tuple[float, float]]  # inches: least width of a figure, height of the rest
     _share_y = False  # whether all panels have one vertical scale
     _saved_columns = 4  # panels side by side in a file
 
@@ -93,9 +93,14 @@ class PanelDisplay:
         self.plot(self._panels(figure, self._saved_columns))
         return write_figure(figure, path)
 
+    @property
+    @abstractmethod
+    def panels(self) -> list[dict[str, Any]]:
+        """All that is drawn of each function, as numbers and words."""
+
+    @abstractmethod
     def plot(self, axes: Any = None) -> Any:
         """Draw the panels on axes, or on a new figure."""
-        raise NotImplementedError
 
     def _set_axes(self, axes: Any, columns: int) -> None:
         """One of `axes` for each panel; those of a new figure if there are none."""
@@ -177,7 +182,7 @@ def _shape_panel(
         value, error = shape.missing.reshape(2, -1)
         missing = np.stack([value, value - 2 * error, value + 2 * error], axis=1)
     shares = shape.density if shape.levels is None else shape.density[shown]
-    first, last = float(shape.grid[0]), float(shape.grid[-1])
+    left, right = float(shape.grid[0]), float(shape.grid[-1])
     return {
         "name": shape.name,
         "grid": shape.grid[: len(shown)],
@@ -191,7 +196,7 @@ def _shape_panel(
         "left_out": count - len(shown),
         "missing": missing,
         "points": points,
-        "ticks": None if shape.ticks is None else [t for t in shape.ticks if first <= t[0] <= last],
+        "ticks": None if shape.ticks is None else [t for t in shape.ticks if left <= t[0] <= right],
         "range": (low - margin, high + margin),
     }
 
@@ -209,6 +214,7 @@ def _partial_residuals(shape: ShapeFunction, shown: np.ndarray, check: Any) -> n
     return np.column_stack([column[rows], residuals[rows]])
 
 
+@dataclass(eq=False, repr=False)
 class ShapeFunctionDisplay(PanelDisplay):
     """Display of shape functions, with the density of the data below each.
 
@@ -230,24 +236,17 @@ class ShapeFunctionDisplay(PanelDisplay):
     ShapeFunctionDisplay.from_estimator : draws the most important functions of a fitted model.
     """
 
-    _panel = (2.6, 2.0)
-    _border = (4.0, 0.6)
-    _share_y = True
+    shapes: Sequence[ShapeFunction]
+    classes: Sequence[Any] | None = None
+    _: KW_ONLY
+    title: str = ""
+    simultaneous: bool = False
+    check: Any = None
 
-    def __init__(
-        self,
-        shapes: Sequence[ShapeFunction],
-        classes: Sequence[Any] | None = None,
-        *,
-        title: str = "",
-        simultaneous: bool = False,
-        check: Any = None,
-    ) -> None:
-        self.shapes, self.classes, self.title = list(shapes), classes, title
-        self.simultaneous, self.check = simultaneous, check
+    _panel, _border, _share_y = (2.6, 2.0), (4.0, 0.6), True
 
     @property
-    def panels(self) -> list[dict[str, Any]]:  # type: ignore[override]
+    def panels(self) -> list[dict[str, Any]]:
         """All that is drawn of each function, as numbers and words."""
         return [_shape_panel(shape, self.simultaneous, self.check) for shape in self.shapes]
 
@@ -452,6 +451,7 @@ def _pair_panel(pair: PairFunction) -> dict[str, Any]:
     return {**words, "values": values}
 
 
+@dataclass(eq=False, repr=False)
 class PairFunctionDisplay(PanelDisplay):
     """Display of pairs as heat maps; cells without training rows are blank.
 
@@ -467,15 +467,13 @@ class PairFunctionDisplay(PanelDisplay):
     PairFunctionDisplay.from_estimator : takes the pairs of a fitted model.
     """
 
-    _panel = (3.4, 2.8)
-    _border = (4.5, 0.4)
-    _saved_columns = 3
+    pairs: Sequence[PairFunction]
+    title: str = ""
 
-    def __init__(self, pairs: Sequence[PairFunction], title: str = "") -> None:
-        self.pairs, self.title = list(pairs), title
+    _panel, _border, _saved_columns = (3.4, 2.8), (4.5, 0.4), 3
 
     @property
-    def panels(self) -> list[dict[str, Any]]:  # type: ignore[override]
+    def panels(self) -> list[dict[str, Any]]:
         """All that is drawn of each pair, as numbers and words."""
         return [_pair_panel(pair) for pair in self.pairs]
 
@@ -528,10 +526,10 @@ class PairFunctionDisplay(PanelDisplay):
             The display.
         """
         self._set_axes(axes, columns)
-        most = float(self.limits[-1])
+        largest = float(self.limits[-1])
         for ax, panel in zip(self.axes_, self.panels, strict=True):
             image = ax.imshow(
-                panel["values"][..., -1].T, cmap="RdBu", vmin=-most, vmax=most, aspect="auto",
+                panel["values"][..., -1].T, cmap="RdBu", vmin=-largest, vmax=largest, aspect="auto",
                 origin="lower",
             )  # fmt: skip
             ax.set_title(printable(panel["name"]), fontsize=9, parse_math=False)

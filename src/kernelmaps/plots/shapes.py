@@ -57,55 +57,30 @@ def shape_functions(
             "cannot be drawn. Fit an additive model, or a ridge model on an additive map."
         )
     if names is None:
-        names = getattr(model, "feature_names_in_", None)
-    return linear_shape_functions(feature_map, coef, names=names, domain=domain)
-
-
-def linear_shape_functions(
-    feature_map: AdditiveMap,
-    coef: Any,
-    *,
-    names: Sequence[str] | None = None,
-    domain: Any = None,
-    X: Any = None,
-) -> list[ShapeFunction]:
-    """Shape functions of coefficients (n_outputs, D) on an additive map.
-
-    All features are moved at once: as each acts on its own columns alone, row i of the grid gives
-    every feature its own i-th value. With rows `X` the functions have mean zero over them, and
-    their density; without, both are taken over the domain.
-    """
-    coef = np.atleast_2d(coef)
-    d = feature_map.n_features_in_
-    if names is None:
-        names = getattr(feature_map, "feature_names_in_", None)
-    rows = None if X is None else dense(X)
-    if rows is not None:
-        domain = rows.min(axis=0), rows.max(axis=0)
-    elif domain is None:
+        fitted_names = getattr(feature_map, "feature_names_in_", None)
+        names = getattr(model, "feature_names_in_", fitted_names)
+    # All features are moved at once: as each acts on its own columns alone, row i of the grid gives
+    # every feature its own i-th value. Means and densities are taken over the domain.
+    coef, d = np.atleast_2d(coef), feature_map.n_features_in_
+    if domain is None:
         domain = getattr(feature_map, "domain_", None) or (np.zeros(1), np.ones(1))
     low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), d) for end in domain)
     grid = low + np.linspace(0, 1, _POINTS)[:, None] * (high - low)
     Z = dense(drop_names(feature_map).transform(grid))
     ends = np.cumsum([0, *feature_map._columns_per_feature()])
+    density = np.full(_BINS, 1 / _BINS)
     shapes = []
     for j in range(d):
         columns = slice(int(ends[j]), int(ends[j + 1]))
         values = Z[:, columns] @ coef[:, columns].T
         edges = np.linspace(low[j], high[j] if high[j] > low[j] else low[j] + 1, _BINS + 1)
-        density = np.full(_BINS, 1 / _BINS)
-        if rows is not None:
-            density = np.histogram(rows[:, j], edges)[0] / len(rows)
-        name = f"x{j}" if names is None else str(names[j])
-        shape = ShapeFunction(name, grid[:, j], values, edges, density)
         centres = (edges[1:] + edges[:-1]) / 2  # of the bins of the density
-        curves = values.reshape(_POINTS, -1).T
-        at_data = np.stack([np.interp(centres, shape.grid, curve) for curve in curves], axis=1)
+        at_data = np.stack([np.interp(centres, grid[:, j], curve) for curve in values.T], axis=1)
         centred = values - at_data.T @ density
         values = centred[:, 0] if len(coef) == 1 else centred
-        shapes.append(
-            replace(shape, values=values, importance=tabulated_importance(at_data, density))
-        )
+        name = f"x{j}" if names is None else str(names[j])
+        total = tabulated_importance(at_data, density)
+        shapes.append(ShapeFunction(name, grid[:, j], values, edges, density, importance=total))
     return shapes
 
 

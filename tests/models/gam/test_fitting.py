@@ -5,12 +5,7 @@ import pytest
 from loss_of_targets import make_loss
 
 from kernelmaps.models.gam.bases import number_bases
-from kernelmaps.models.gam.fitting import (
-    ADDING,
-    WarmStart,
-    fit_added_terms,
-    fit_bordered,
-)
+from kernelmaps.models.gam.fitting import ADDING, WarmStart, fit_added_terms, fit_bordered
 from kernelmaps.models.rows import term_rows
 from kernelmaps.models.rows.term_rows import TermRows
 from kernelmaps.models.solvers.pirls import fit_penalised

@@ -14,11 +14,7 @@ SAME = 1e-4
 def table(seed, n=400):
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(
-        {
-            "a": rng.normal(size=n),
-            "b": rng.gamma(2.0, size=n),
-            "c": rng.choice(["u", "v", "w"], n),
-        }
+        {"a": rng.normal(size=n), "b": rng.gamma(2.0, size=n), "c": rng.choice(["u", "v", "w"], n)}
     )
     eta = np.sin(2 * X["a"]) + np.log1p(X["b"]) + 0.8 * (X["c"] == "v")
     return X, eta.to_numpy(), rng

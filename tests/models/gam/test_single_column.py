@@ -17,11 +17,7 @@ from kernelmaps.models.gam.bases import (
     number_bases,
 )
 from kernelmaps.models.rows.normal_equations import NormalEquations
-from kernelmaps.models.solvers.reml import (
-    Penalties,
-    coarse_smoothing,
-    penalised_fit,
-)
+from kernelmaps.models.solvers.reml import Penalties, coarse_smoothing, penalised_fit
 
 
 def targets_of(codes, bins, *outputs):

@@ -86,9 +86,7 @@ def test_machines_have_the_same_minimum(monkeypatch, coded, seed, loss, n_classe
 
 
 @pytest.mark.parametrize(
-    "feature_map",
-    [km.SplineMap(order=0), km.TrigonometricMap(2)],
-    ids=["order 0", "trigonometric"],
+    "feature_map", [km.SplineMap(order=0), km.TrigonometricMap(2)], ids=["order 0", "trigonometric"]
 )
 @pytest.mark.parametrize("loss", ["squared_error", "epsilon_insensitive"])
 def test_regressors_have_the_same_minimum(monkeypatch, coded, seed, feature_map, loss):

@@ -10,25 +10,33 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
+from scipy import optimize, sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from ..._util.arguments import argument, check_choice, check_count, generator, refuse_masked
+from ..._util.arguments import (
+    argument,
+    check_choice,
+    check_count,
+    check_flag,
+    generator,
+    refuse_masked,
+)
 from ..._util.devices import is_foreign
 from ..._util.schema import SchemaError, State, array, boolean, instance, integer, number
 from ..._util.sparse import check_sparse
 from ..._util.threads import limit_blas
 from ...data.columns import Column, is_frame, is_series
+from ...data.files import open_table
 from ...data.sources import Source
 from ...data.table_reader import ReadingNotes, TableReader
 from ...data.tables import (
-    TableFile,
     fits_in_memory,
     is_in_memory,
     load_table,
@@ -47,12 +55,13 @@ from ..losses import GAM, BinomialCounts, Loss, find_loss
 from ..shapes import Explanation, PairFunction, ShapeFunction
 from .comparison import fit_statistics
 from .design import MAX_EXACT_ROWS, build_design, describe_merged_levels, encode_rows
+from .edits import edit_term
 from .effect_tables import effect_tables
 from .fitting import fit_outputs
 from .inference import build_predictor
 from .interactions import search_pairs
 from .model_check import FitToCheck, GamCheck
-from .predictor import AdditivePredictor, warn_beyond
+from .predictor import AdditivePredictor, check_exposure_has_use, warn_beyond
 from .summary import GamSummary, pair_functions, shape_functions, summarise
 from .terms import GamSettings, resolve_settings
 from .training_rows import (
@@ -87,6 +96,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     n_jobs: int | None = None
 
     _of_labels: ClassVar[bool]  # whether targets are labels or numbers
+    _of_times: ClassVar[bool] = False  # whether they are times, which may end with an event
     _state: ClassVar[State] = State(
         required={
             "predictor_": instance((AdditivePredictor,)),
@@ -108,7 +118,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     # -- what a subclass does in its own way ------------------------------------------------------
 
     def _targets(
-        self, y: np.ndarray, weight: np.ndarray
+        self, y: np.ndarray, weight: np.ndarray, exposure: Any = None
     ) -> tuple[Sequence[np.ndarray], list[Loss], np.ndarray]:
         """Targets and losses of all outputs, and the weights of the rows."""
         raise NotImplementedError
@@ -118,6 +128,13 @@ class GeneralizedAdditiveModel(BaseEstimator):
     ) -> tuple[RowChecks, list[Loss], list[float]]:
         """Checks of the chunks' targets, losses, and the code that each output calls +1."""
         raise NotImplementedError
+
+    def _targets_of_rows(self, y: Any, n: int) -> Sequence[np.ndarray]:
+        """Targets of each output for rows that a fitted model is compared with."""
+        raise ValueError(
+            f"{type(self).__name__}: only models of numbers and of classes are compared with rows: "
+            "leave out X and y."
+        )
 
     def _output_names(self) -> list[str]:
         """Names of the outputs: "prediction", or classes."""
@@ -136,7 +153,13 @@ class GeneralizedAdditiveModel(BaseEstimator):
     @property
     def _loss(self) -> Loss:
         """The loss that was asked for, by its name or as an object."""
-        return find_loss(type(self).__name__, self.loss, self._of_labels, GAM)
+        return find_loss(type(self).__name__, self.loss, self._of_labels, GAM, self._of_times)
+
+    @property
+    def loss_(self) -> Loss:
+        """The loss as an object, with the parameter that was estimated."""
+        check_is_fitted(self)
+        return self.predictor_.fitted_loss
 
     @property
     def _link(self) -> str:
@@ -190,7 +213,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             columns = self._learn_columns(X)
             y = targets_of(self, y, len(columns[0]))
             weight = weights_of(self, sample_weight, len(y))
-            targets, losses, weight = self._targets(y, weight)
+            targets, losses, weight = self._targets(y, weight, exposure)
             offsets = self._offsets(len(y), offset, exposure)
             location = losses[0].location(targets[0], weight, offsets)
             if location:
@@ -258,7 +281,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
         n_jobs = self.n_jobs if source.parts is None else 1  # Dask runs its tasks in threads
         encoder = ChunkEncoder(self.reader_, rows.books, owner, checks, tuple(outputs), n_jobs)
         start = rows  # whose intercepts a fit begins with
-        if checks.total_weight is not None:  # one row of each class, with the weight of all
+        # One row of each class, with the weight of all.
+        if checks.total_weight is not None and not self._loss.parameter:
             classes = np.arange(len(checks.total_weight), dtype=float)
             start = replace(
                 rows, targets=one_against_rest(classes, outputs), weight=checks.total_weight,
@@ -295,11 +319,19 @@ class GeneralizedAdditiveModel(BaseEstimator):
         else:
             model = fit_outputs(design, losses, settings)
         with limit_blas(1):
+            given: str | Loss = self.loss
+            if self._loss.parameter:
+                losses = [fit.loss.with_dispersion(fit.dispersion) for fit in model.fits]
+                if not self._loss.null_has_parameter:
+                    totals = tuple(rows.loss_totals(losses))
+                    model = replace(model, design=replace(model.design, totals=totals))
+                given = self._loss.adopt_parameter(losses[0])
             self.predictor_ = build_predictor(
-                model, losses, settings.pairs, location, self.reader_, self.loss,
+                model, losses, settings.pairs, location, self.reader_, given,
                 getattr(self, "classes_", None),
             )  # fmt: skip
-            self.__dict__.update(fit_statistics(model, losses, unit, log_densities))
+            statistics = fit_statistics(model, losses, self._loss.n_free, unit, log_densities)
+            self.__dict__.update(statistics)
         fits = model.fits
         self.n_iter_ = max(fit.n_iter for fit in fits)
         self.objective_ = np.array([fit.objective for fit in fits])
@@ -333,7 +365,10 @@ class GeneralizedAdditiveModel(BaseEstimator):
         warnings.warn(type(self).__name__ + problem, category, stacklevel=6)
 
     def _settings(self) -> GamSettings:
-        return resolve_settings(self, self.reader_)
+        settings, loss = resolve_settings(self, self.reader_), self._loss
+        if loss.counts_trials:
+            settings = replace(settings, weights="frequency")
+        return replace(settings, estimates_parameter=loss.is_free)
 
     # -- rows -------------------------------------------------------------------------------------
 
@@ -361,7 +396,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
         Values beyond the training rows are warned of, unless another part of the call does it.
         """
         if isinstance(X, str | os.PathLike):
-            table, notes = TableFile.read(X).table, ReadingNotes()
+            file: Any = open_table(X)
+            table, notes = file.table(), ReadingNotes()
             columns = self.reader_.read(table, type(self).__name__, ordered=False, notes=notes)
             notes.unexpected.clear()  # a file may hold the target, too
             notes.warn(type(self).__name__, stacklevel=4)
@@ -426,7 +462,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         """Check one output on rows; `y` are its targets, or successes in trials."""
         weight = weights_of(self, sample_weight, len(y))
         weight = self._scaled_weights(weight, np.ones(len(y)) if trials is None else trials)
-        loss, dispersion = self._loss.for_targets(y, weight), self.dispersion_[output]
+        loss, dispersion = self.loss_.for_targets(y, weight), self.dispersion_[output]
         if self.weights == "precision":
             weight, dispersion = np.ones(len(y)), dispersion / np.maximum(weight, 1e-300)
         if trials is not None:
@@ -450,7 +486,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     @property
     def _residual_df(self) -> np.ndarray:
         """Effective number of rows less the degrees of freedom, of each output; ∞ if φ is known."""
-        if not self._loss.estimates_dispersion:
+        if not self.loss_.estimates_dispersion:
             return np.full(len(self.edf_), np.inf)
         return np.maximum(self._effective_rows - self.edf_, 1.0)
 
@@ -558,7 +594,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             Prints as text; notebooks show it as HTML; `to_frame` has the numbers.
         """
         check_is_fitted(self)
-        model, loss = self.predictor_, self._loss
+        model, loss = self.predictor_, self.loss_
         intercepts = [
             f"{value:.4g} (se {error:.2g})"
             for value, error in zip(model.intercept, model.posterior.factors[:, 0], strict=True)
@@ -570,6 +606,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
             "degrees of freedom": ", ".join(f"{value:.1f}" for value in self.edf_),
             "dispersion": ", ".join(f"{value:.4g}" for value in self.dispersion_),
         }
+        if loss.parameter:
+            facts[loss.parameter] = loss.describe_parameter()
         if units := [f"{c.name} in {c.unit}" for c in self.reader_.columns if c.unit]:
             facts["units"] = ", ".join(units)
         facts |= {
@@ -578,6 +616,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
             "AIC": f"{self.aic_:.6g}",
             "REML score": f"{self.reml_:.6g}",
         }
+        if model.edits:
+            facts["edited since"] = "; ".join(model.edits)
         statistic = "F" if loss.estimates_dispersion else "chi²"
         return summarise(type(self).__name__, model, facts, self._output_names(), statistic)
 
@@ -622,6 +662,107 @@ class GeneralizedAdditiveModel(BaseEstimator):
             exposure = np.ones(n) if exposure is None else self._row_values(exposure, n, "exposure")
         return effect_tables(self.predictor_, step, self._output_names(), rows, exposure)
 
+    @property
+    def edits_(self) -> list[str]:
+        """What `edit` has changed since the fit, in words."""
+        check_is_fitted(self)
+        return list(self.predictor_.edits)
+
+    def edit(
+        self, term: Any, effect: Any, *, between: Any = None, X: Any = None, y: Any = None,
+        sample_weight: Any = None, exposure: Any = None, offset: Any = None,
+        refit_intercept: bool = False,
+    ) -> Self:  # fmt: skip
+        """Return a copy with another effect of a term, in the place of the one of the fit.
+
+        The effect is that of `eval_terms`, plots and tables: on the scale of the score, with a
+        mean of zero over the training rows. Predictions, intervals, files and exports of the copy
+        follow it. Standard errors within the training rows, `deviance_` and other statistics stay
+        those of the fit.
+
+        Parameters
+        ----------
+        term : str, int or pair of these
+            A column or two, or the name of a term (``"age × power"``).
+        effect : number, callable, dict or tuple
+            A number, for all values (missing ones and other levels, too). A function of the values
+            (means of bins, or names of levels) and of their old effects, which returns new ones:
+            ``lambda x, old: numpy.maximum.accumulate(old)``. A dict from levels (or "missing",
+            "other") to numbers. For numbers also ``(grid, values)``: straight lines through points,
+            from the first to the last of them. For more than two classes, values may have a column
+            for each. A term of two columns is set to a number.
+        between : (low, high), optional
+            Where the effect of a number is changed, both ends included; None for an open end. An
+            end at or beyond the training rows is open, too.
+        X, y, sample_weight, exposure, offset : optional
+            Rows, as in `score`: the deviance before and after on them is part of `edits_`.
+        refit_intercept : bool, default=False
+            Whether the intercept is estimated anew on these rows.
+
+        Returns
+        -------
+        AdditiveRegressor or AdditiveClassifier
+            The changed copy; the model stays as it was. `edits_` and `summary` say what was
+            changed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> import kernelmaps as km
+        >>> flats = pd.DataFrame({"area": np.linspace(20, 90, 50)})
+        >>> model = km.AdditiveRegressor().fit(flats, 80 * np.sqrt(flats["area"]))
+        >>> capped = model.edit("area", lambda x, old: np.minimum(old, 100), between=(60, None))
+        >>> capped.edits_
+        ['area in [60, inf] = a function of the old effect']
+        """
+        check_is_fitted(self)
+        owner, edited = f"{type(self).__name__}.edit", copy(self)
+        check_flag(owner, "refit_intercept", refit_intercept)
+        if X is None and (refit_intercept or y is not None):
+            raise ValueError(f"{owner}: {argument('X')} and y are needed to compare with rows.")
+        model, words = edit_term(self.predictor_, term, effect, between, owner)
+        if X is not None:
+            model, comparison = self._compare_edit(
+                model, X, y, sample_weight, exposure, offset, refit_intercept
+            )
+            words += comparison
+        edited.predictor_ = replace(model, edits=(*model.edits, words))
+        return edited
+
+    def _compare_edit(
+        self, model: AdditivePredictor, X: Any, y: Any, sample_weight: Any, exposure: Any,
+        offset: Any, refit_intercept: bool,
+    ) -> tuple[AdditivePredictor, str]:  # fmt: skip
+        """An edited model, with another intercept if asked for, and its deviance in words."""
+        if exposure is not None:
+            check_exposure_has_use(self._loss)
+        X, y, sample_weight, exposure = self._rows_to_score(X, y, sample_weight, exposure)
+        columns = self._columns(X)
+        n = len(columns[0])
+        offsets, weight = self._offsets(n, offset, exposure), weights_of(self, sample_weight, n)
+        before, after = (
+            item.scores(columns) + offsets[:, None] for item in (self.predictor_, model)
+        )
+        deviances, shifts = np.zeros(2), np.zeros(before.shape[1])
+        for k, target in enumerate(self._targets_of_rows(y, n)):
+            loss = model.fitted_loss.for_targets(target, weight)
+            w = weight
+            if loss.counts_trials and exposure is not None:
+                target, w, _ = loss.with_exposure(target, w, np.asarray(exposure, np.float64))
+
+            def total(shift: float, eta: np.ndarray, loss: Loss = loss, y: Any = target,
+                      w: np.ndarray = w) -> float:  # fmt: skip
+                return 2 * float(w @ (loss.value(y, eta + shift) - loss.saturated(y)))
+
+            if refit_intercept:
+                shifts[k] = optimize.minimize_scalar(total, args=(after[:, k],)).x
+            deviances += total(0.0, before[:, k]), total(shifts[k], after[:, k])
+        words = "; deviance of {:,} rows {:.8g} → {:.8g}".format(n, *deviances)
+        if refit_intercept:
+            words += f", intercept + {', '.join(f'{shift:.4g}' for shift in shifts)}"
+        return replace(model, intercept=model.intercept + shifts), words
+
     def explain(self, x: Any, output: int | None = None) -> Explanation:
         """Explain one row: what each term adds to its score.
 
@@ -662,7 +803,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
         if not hasattr(self, "predictor_"):
             return
         model = self.predictor_
-        if (model.estimator, model.loss) != (type(self).__name__, self.loss):
+        same_loss = self._loss.adopt_parameter(model.fitted_loss) == model.fitted_loss
+        if model.estimator != type(self).__name__ or not same_loss:
             raise SchemaError(f"the fitted object is that of {model.estimator}, {model.loss!r}")
         if len(self.edf_) != len(model.intercept):
             raise SchemaError("the model has another number of outputs")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..._util.schema import SchemaError, anything, array, boolean, number, pair, record, saved, text
+from ..._util.schema import SchemaError, array, boolean, number, pair, record, saved, several, text
 from ...data.columns import Column
 from ...data.sources import sampled_rows
 from ...engine.encode import encode_within
@@ -74,20 +74,18 @@ class Codebook:
     kind: str = saved(text(("number", "category")))
     nodes: np.ndarray = saved(array("f8", "nodes", least=0))
     edges: np.ndarray = saved(array("f8", "edges", least=0))
-    levels: tuple[str, ...] = saved(anything)
+    levels: tuple[str, ...] = saved(several(text()))
     exact: bool = saved(boolean)
     training_range: tuple[float, float] = saved(
         pair(number(finite=False)), default=(-np.inf, np.inf)
     )
 
     def _check_state(self) -> None:
-        is_number, levels = self.kind == "number", self.levels
+        is_number = self.kind == "number"
         bins_fit = len(self.edges) == max(len(self.nodes) - 1, 0)
         ordered = (np.diff(self.nodes) > 0).all() and (np.diff(self.edges) > 0).all()
-        named = isinstance(levels, tuple) and all(isinstance(level, str) for level in levels)
-        one_kind = not (levels if is_number else len(self.nodes))
-        fits_byte = not is_number or self.n_codes <= CODING.max_codes
-        if not (named and bins_fit and ordered and one_kind and fits_byte):
+        one_kind = not len(self.levels if is_number else self.nodes)
+        if not (bins_fit and ordered and one_kind):
             raise SchemaError(f"the codes of column {self.name!r} are not as they should be")
 
     @property

@@ -50,11 +50,12 @@ _HEADS = ("model", "residual df", "deviance", "df", "difference")
 
 
 def fit_statistics(
-    model: FittedDesign, losses: Sequence[Loss], unit: float, log_densities: float
+    model: FittedDesign, losses: Sequence[Loss], n_free: int, unit: float, log_densities: float
 ) -> dict[str, float]:
     """Statistics of all outputs together, by attribute, without another pass over the rows.
 
-    Deviances are multiplied by a unit; `log_densities` is a part of the log-likelihood.
+    The losses have `n_free` estimated parameters, a scale among them. Deviances are multiplied by
+    a unit; `log_densities` is a part of the log-likelihood.
     `_corrected_edf` are the degrees of freedom with those that the estimation of the smoothing
     parameters uses (`edf2` in mgcv).
     """
@@ -67,7 +68,7 @@ def fit_statistics(
         residual += value - totals.saturated
         null += totals.null - totals.saturated
         log_likelihood += loss.log_likelihood(value, totals, fit.dispersion)
-        parameters += float(fit.edf.sum()) + (loss.has_scale and loss.dispersion is None)
+        parameters += float(fit.edf.sum()) + n_free
         reml += _reml_score(loss, fit, totals, value, penalty)
         edf += float(fit.edf.sum()) + fit.smoothing_edf
     return {
@@ -187,7 +188,7 @@ def anova(*models: Any) -> AnovaTable:
     _check_models(models)
     largest = models[-1]
     n_rows, dispersion = largest._effective_rows, float(largest.dispersion_[0])
-    estimated = largest._loss.estimates_dispersion
+    estimated = largest.loss_.estimates_dispersion
     records: list[dict[str, Any]] = []
     for k, model in enumerate(models):
         edf = float(model.edf_[0])
@@ -249,6 +250,11 @@ def _check_models(models: Sequence[Any]) -> None:
         which = f"anova: models {k} and {k + 1}"
         if small._loss != large._loss:
             raise ValueError(f"{which} have different losses, {small.loss!r} and {large.loss!r}.")
+        if small.loss_ != large.loss_:
+            raise ValueError(
+                f"{which} have different estimates, {small.loss_!r} and {large.loss_!r}, and with "
+                f"these different likelihoods. Fit all of them with loss={large.loss_!r}."
+            )
         of_rows = [(m._n_rows, m._effective_rows, m.null_deviance_) for m in (small, large)]
         if not np.allclose(*of_rows, rtol=_SAME_DEVIANCE, atol=0):
             raise ValueError(

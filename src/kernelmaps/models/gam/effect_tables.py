@@ -194,7 +194,7 @@ def _frame(
     return pd.DataFrame({
         **labels,
         "effect": effect,
-        **({} if model.link == "identity" else {"relativity": np.exp(effect)}),
+        **({"relativity": np.exp(effect)} if model.fitted_loss.has_ratios else {}),
         "standard_error": model.errors(columns)[:, t].ravel(),
         "exposure": total[tuple(places)].repeat(n_outputs),
         **values,

@@ -142,7 +142,9 @@ def fit_outputs(
             rho, beta = np.where(fixed, rho, estimate), start.beta
             if isinstance(rows, TermRows) and caches[output].has(rows.bases):
                 rows = replace(rows, gram_cache=caches[output])
-        fits.append(fit_penalised(rows, loss, rho, fixed, max_iter=settings.max_iter, beta=beta))
+        fits.append(fit_penalised(
+            rows, loss, rho, fixed, settings.max_iter, beta, settings.estimates_parameter
+        ))  # fmt: skip
     return FittedDesign(design, fits)
 
 

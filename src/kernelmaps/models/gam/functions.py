@@ -153,16 +153,23 @@ def _places(book: Codebook, term: Any, axis: int) -> _Piece:
         return _steps(book, codes)
     nodes = term.positions[axis]
     if last_code(term, axis):
-        weight = term.counts.sum(axis=1 - axis)[1:]
-        # A missing value has the mean, where the centred line is zero.
-        mean = float(weight @ (nodes - nodes[0])) / max(float(weight.sum()), 1e-300)
-        missing = np.array([mean / (nodes[-1] - nodes[0])])
+        missing = np.array([linear_mean(term, axis)])
         return nodes[[0, -1]], np.array([[[0.0], [1.0]]]), -np.inf, np.inf, missing
     ones = np.ones((len(nodes) - 1, 1))
     coef = np.stack([1 + np.arange(len(ones))[:, None], ones], axis=1)
     if term.extrapolation == "linear":  # places beyond the bins are no codes, and 0 is one of them
         return nodes, coef, -np.inf, np.inf, np.array([np.nan])
     return nodes, coef, nodes[0], nodes[-1], codes[0]
+
+
+def linear_mean(term: Any, axis: int) -> float:
+    """The place of a missing value in a pair that is linear in a column: that of the mean.
+
+    There the centred line is zero.
+    """
+    weight, nodes = term.counts.sum(axis=1 - axis)[1:], term.positions[axis]
+    mean = float(weight @ (nodes - nodes[0])) / max(float(weight.sum()), 1e-300)
+    return mean / float(nodes[-1] - nodes[0])
 
 
 def last_code(term: Any, axis: int) -> int:

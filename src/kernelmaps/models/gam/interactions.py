@@ -63,6 +63,8 @@ def search_pairs(
     without_pairs = fit_outputs(design, losses, settings)
     if design.counts[0].sum() < PAIR_SEARCH.min_rows:
         return without_pairs
+    if settings.estimates_parameter:
+        losses = [fit.loss for fit in without_pairs.fits]
     # The levels of a large factor keep their effects during the search.
     start = _fix_levels(without_pairs)
     caches = [GramCache() for _ in losses]

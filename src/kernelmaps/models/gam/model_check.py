@@ -30,7 +30,7 @@ from scipy import linalg
 from scipy.special import ndtr, ndtri
 
 from ...data.columns import Column
-from ..losses import Loss
+from ..losses import Loss, cdf_below
 from .predictor import AdditivePredictor
 from .summary import align_cells
 
@@ -258,11 +258,10 @@ class FitToCheck:
         distribution = self.loss.observation_distribution(
             eta, np.zeros_like(eta), self.dispersion, self.residual_df
         )
-        y = (self.y > 0).astype(float) if self.loss.of_labels else self.y
+        y = self.loss.observations(self.y)
         upper = distribution.cdf(y)
-        if hasattr(distribution.dist, "pmf"):  # of counts and classes
-            lower = distribution.cdf(y - 1)
-            upper = lower + rng.random(len(y)) * (upper - lower)
+        lower = cdf_below(distribution, y, upper)
+        upper = lower + rng.random(len(y)) * (upper - lower)
         return ndtri(np.clip(upper, _SMALLEST_P, 1 - 1e-16))
 
     def _influence(self, eta: np.ndarray, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

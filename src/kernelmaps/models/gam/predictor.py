@@ -1,8 +1,9 @@
 """The fitted object of a GAM: how columns are read, the terms at their codes, and the posterior.
 
 Estimators hold it and delegate to it, files store it, and `kernelmaps predict`, the exports and the
-explanations take it. It needs NumPy alone to be loaded and to score a few rows: a command that
-predicts these would otherwise spend most of its time on imports.
+explanations take it. It needs NumPy alone to be loaded and to score a few rows of numbers, and
+pyarrow for tables; of SciPy, no part is loaded. A command that predicts few rows would otherwise
+spend most of its time on imports.
 """
 
 from __future__ import annotations
@@ -19,16 +20,17 @@ import numpy as np
 from ..._util.arguments import argument, parameter
 from ..._util.schema import (
     SchemaError,
-    anything,
     array,
+    boolean,
+    distinct_labels,
     either,
     instance,
     integer,
-    labels,
     number,
     optional,
     record,
     saved,
+    several,
     text,
 )
 from ..._util.threads import cached_property, row_blocks
@@ -37,7 +39,6 @@ from ...data.table_reader import TableReader
 from ...engine.apply import MAX_READABLE, apply_table
 from ...exceptions import OutOfDomainWarning
 from ..losses import GAM, LOSSES, Loss, find_loss
-from ..outputs import best_codes, class_probabilities, sigmoid
 from ..shapes import tabulated_importance
 from .codebooks import Codebook
 from .functions import (
@@ -55,6 +56,7 @@ _MAX_READABLE_OF_FILE = 2**23
 _NAMED_COLUMNS = 5  # in a warning
 _MAX_CONDITION = 1e15  # of the equations of a surface, whose knots are no rounding errors apart
 _BY_CODE = either((array("f8", "codes outputs"), array("f8", "codes second outputs")))
+_POSITIONS = either((array("f8", "_", least=0), array("f8", "_ 2")))
 
 
 @record
@@ -107,7 +109,7 @@ class FittedTerm:
     kind: str = saved(
         text(("spline", "linear", "parametric", "category", "periodic", "pair", "surface"))
     )
-    columns: tuple[int, ...] = saved(anything)
+    columns: tuple[int, ...] = saved(several(integer()))
     values: np.ndarray = saved(_BY_CODE)
     errors: np.ndarray = saved(_BY_CODE)
     counts: np.ndarray = saved(either((array("f8", "codes"), array("f8", "codes second"))))
@@ -116,13 +118,13 @@ class FittedTerm:
     p_value: np.ndarray = saved(array("f8", "outputs", low=0, high=1))
     smoothing: np.ndarray = saved(array("f8", "_ outputs", low=0, finite=False))
     reference_df: np.ndarray = saved(array("f8", "outputs", low=0))
-    coarse: tuple[np.ndarray, ...] = saved(anything, default=())
-    main_parts: tuple[np.ndarray, ...] = saved(anything, default=())
+    coarse: tuple[np.ndarray, ...] = saved(several(array("u1", "_")), default=())
+    main_parts: tuple[np.ndarray, ...] = saved(several(array("f8", "_ outputs")), default=())
     increment_errors: np.ndarray | None = saved(
         optional(array("f8", "_ outputs", low=0)), default=None
     )
-    positions: tuple[np.ndarray, ...] = saved(anything, default=())
-    linear: tuple[bool, ...] = saved(anything, default=())
+    positions: tuple[np.ndarray, ...] = saved(several(_POSITIONS), default=())
+    linear: tuple[bool, ...] = saved(several(boolean), default=())
     n_functions: int = saved(integer(0), default=0)
     extrapolation: str = saved(text(("constant", "linear")), default="constant")
     period: float = saved(number(low=0), default=0.0)
@@ -132,34 +134,30 @@ class FittedTerm:
         is_surface = self.kind == "surface"
         n_columns, n_sides = 1 + (is_pair or is_surface), 2 * is_pair
         increments = self.increment_errors
+        shape, knots = self.values.shape, self.positions[:1] if is_surface else ()
         valid = (
-            _is_tuple(self.columns, int, (n_columns,))
-            and min(self.columns) >= 0
-            and self.values.ndim == 2 + is_pair
-            and self.errors.shape == self.values.shape
-            and self.counts.shape == self.values.shape[:-1]
-            and _is_tuple(self.coarse, np.ndarray, (n_sides,))
-            and _is_tuple(self.positions, np.ndarray, (1,) if is_surface else (0, n_sides))
-            and _is_tuple(self.main_parts, np.ndarray, (0, n_sides))
-            and _is_tuple(self.linear, bool, (0, n_sides))
+            len(self.columns) == n_columns
+            and len(shape) == 2 + is_pair
+            and self.errors.shape == shape
+            and self.counts.shape == shape[:-1]
+            and len(self.coarse) == n_sides
+            and len(self.positions) in ((1,) if is_surface else (0, n_sides))
+            and all(points.shape == (shape[0] - 1, 2) for points in knots)
+            and [len(part) for part in self.main_parts] in ([], [*map(len, self.coarse)])
+            and len(self.linear) in (0, n_sides)
             and (increments is None or n_columns == 1)
             and (increments is None or len(increments) == max(len(self.values) - 2, 0))
         )
         if not valid:
             raise SchemaError(f"{where} has parts of other columns or codes")
-        if is_surface:
-            array("f8", f"{len(self.values) - 1} 2")(self.positions[0], where, {})
-            if not np.linalg.cond(thin_plate_matrix(self.positions[0])) < _MAX_CONDITION:
-                raise SchemaError(f"the knots of {where} coincide, or lie on a line")
-        for axis, codes in enumerate(self.coarse):
-            size = self.values.shape[axis]
-            array("u1", "_", high=size - 1)(codes, where, {})
-            for nodes in self.positions[axis : axis + 1]:
-                array("f8", "_", least=0)(nodes, where, {})
-                if len(nodes) not in (0, size - 1) or (np.diff(nodes) <= 0).any():
-                    raise SchemaError(f"the positions of {where} are not in order")
-            for part in self.main_parts[axis : axis + 1]:
-                array("f8", f"{len(codes)} {self.values.shape[-1]}")(part, where, {})
+        if is_surface and not np.linalg.cond(thin_plate_matrix(*knots)) < _MAX_CONDITION:
+            raise SchemaError(f"the knots of {where} coincide, or lie on a line")
+        for size, codes in zip(shape, self.coarse):
+            if codes.max() >= size:
+                raise SchemaError(f"{where} has coarse codes of other cells")
+        for size, nodes in zip(shape, () if is_surface else self.positions):
+            if nodes.shape not in ((0,), (size - 1,)) or (np.diff(nodes) <= 0).any():
+                raise SchemaError(f"the positions of {where} are not in order")
 
     @cached_property
     def spline_coefficients(self) -> np.ndarray:
@@ -171,12 +169,6 @@ class FittedTerm:
     def importance(self) -> float:
         """Standard deviation over the training rows, outputs averaged."""
         return tabulated_importance(self.values, self.counts)
-
-
-def _is_tuple(items: Any, kind: type, lengths: tuple[int, ...]) -> bool:
-    """Whether this is a tuple of instances of a class, of one of these lengths."""
-    valid = isinstance(items, tuple) and len(items) in lengths
-    return valid and all(isinstance(item, kind) for item in items)
 
 
 @record
@@ -201,19 +193,14 @@ class LevelPosterior:
     """
 
     term: int = saved(integer(0))
-    loadings: tuple[np.ndarray, ...] = saved(anything)
-    directions: tuple[np.ndarray, ...] = saved(anything)
+    loadings: tuple[np.ndarray, ...] = saved(several(array("f4", "codes _"), "outputs"))
+    directions: tuple[np.ndarray, ...] = saved(several(array("f4", "_ _"), "outputs"))
     variances: np.ndarray = saved(array("f4", "outputs codes", low=0))
 
     def _check_state(self) -> None:
-        n_outputs, n_codes = self.variances.shape
-        for arrays in (self.loadings, self.directions):
-            if not _is_tuple(arrays, np.ndarray, (n_outputs,)):
-                raise SchemaError("the posterior of levels is of another number of outputs")
         for loading, direction in zip(self.loadings, self.directions, strict=True):
-            array("f4", f"{n_codes} _", least=0)(loading, "the posterior of levels", {})
-            shape = f"_ {loading.shape[1]}"
-            array("f4", shape, least=0)(direction, "the posterior of levels", {})
+            if loading.shape[1] != direction.shape[1]:
+                raise SchemaError("the posterior of levels has other directions than loadings")
 
     def shared_deviations(self, output: int, codes: np.ndarray) -> np.ndarray:
         """Coefficients of ξ for rows with these codes."""
@@ -240,20 +227,16 @@ class Posterior:
         training rows do not show, or show only together with others.
     """
 
-    bases: tuple[np.ndarray, ...] = saved(anything)
+    bases: tuple[np.ndarray, ...] = saved(several(array("f2 f4", "_ _")))
     factors: np.ndarray = saved(array("f4", "outputs packed"))
     levels: LevelPosterior | None = saved(optional(instance((LevelPosterior,))), default=None)
-    new_levels: tuple[int, ...] = saved(anything, default=())
+    new_levels: tuple[int, ...] = saved(several(integer(1)), default=())
 
     def _check_state(self) -> None:
-        if not isinstance(self.bases, tuple):
-            raise SchemaError("the posterior must hold a tuple of bases")
-        for basis in self.bases:
-            array("f2 f4", "_ _")(basis, "the posterior", {})
         n, levels = self.n_coefficients, self.levels
         if self.factors.shape[1] != n * (n + 1) // 2:
             raise SchemaError("the posterior has another number of coefficients than its bases")
-        if not isinstance(self.new_levels, tuple) or not {*range(1, n)}.issuperset(self.new_levels):
+        if max(self.new_levels, default=0) >= n:
             raise SchemaError("the posterior has new levels that are no coefficients")
         if levels is not None and (
             levels.term >= len(self.bases)
@@ -376,25 +359,26 @@ class AdditivePredictor:
         As the estimator was given it.
     classes : ndarray, optional
         Labels of a classifier.
+    edits : tuple of str
+        What was changed after the fit, in words.
     """
 
     reader: TableReader = saved(instance((TableReader,)))
-    books: tuple[Codebook, ...] = saved(anything)
-    terms: tuple[FittedTerm, ...] = saved(anything)
+    books: tuple[Codebook, ...] = saved(several(instance((Codebook,)), least=1))
+    terms: tuple[FittedTerm, ...] = saved(several(instance((FittedTerm,)), least=1))
     intercept: np.ndarray = saved(array("f8", "outputs"))
     posterior: Posterior = saved(instance((Posterior,)))
     loss: str | Loss = saved(either((instance((Loss,)), text())))
-    classes: np.ndarray | None = saved(optional(labels), default=None)
+    classes: np.ndarray | None = saved(optional(distinct_labels), default=None)
+    edits: tuple[str, ...] = saved(several(text()), default=())
 
     def _check_state(self) -> None:
-        for items, kind in ((self.books, Codebook), (self.terms, FittedTerm)):
-            if not items or not _is_tuple(items, kind, (len(items),)):
-                raise SchemaError(f"the model must hold a tuple of {kind.__name__}")
+        _ = self.fitted_loss  # an unknown one is refused
         if [book.name for book in self.books] != self.reader.feature_names:
             raise SchemaError("the model has other columns than its reader")
         n_outputs = 1
         if self.classes is not None:
-            n_outputs = 1 if len(self.classes) == 2 else len(self.classes)
+            n_outputs = self.fitted_loss.n_outputs(len(self.classes))
         if len(self.intercept) != n_outputs or (self.classes is not None and len(self.classes) < 2):
             raise SchemaError("the model has another number of outputs")
         for term in self.terms:
@@ -413,19 +397,31 @@ class AdditivePredictor:
             raise SchemaError("the posterior is of another number of outputs")
         if levels is not None and self.terms[levels.term].kind != "category":
             raise SchemaError("the posterior has levels of a term that is no category")
-        _ = self.link  # an unknown loss is refused
 
     # -- what it stands for -----------------------------------------------------------------------
 
     @property
     def estimator(self) -> str:
         """The name of the estimator that predicts in the same way."""
+        if self._of_times:
+            return "AdditiveSurvival"
         return "AdditiveRegressor" if self.classes is None else "AdditiveClassifier"
+
+    @cached_property
+    def fitted_loss(self) -> Loss:
+        """The loss as an object, with the parameter that was estimated."""
+        of_labels = self.classes is not None
+        return find_loss(self.estimator, self.loss, of_labels, GAM, self._of_times)
+
+    @property
+    def _of_times(self) -> bool:
+        loss = LOSSES.get(self.loss) if isinstance(self.loss, str) else self.loss
+        return loss is not None and loss.of_times
 
     @property
     def link(self) -> str:
         """ "log" where predictions are exp(f), "logit" for classes, else "identity"."""
-        return find_loss(self.estimator, self.loss, self.classes is not None, GAM).link
+        return self.fitted_loss.link
 
     @property
     def reader_(self) -> TableReader:
@@ -442,11 +438,11 @@ class AdditivePredictor:
 
     def predict(self, X: Any, *, exposure: Any = None) -> np.ndarray:
         """Predict f(x), the exposure times exp(f(x)), or classes for the rows of a table."""
-        scores = self._scores_of_table(X)
-        if exposure is not None:
-            check_exposure_has_use(self.link)
-            scores = scores + log_exposures(exposure, len(scores))[:, None]
-        return self.predictions(scores)
+        predictions = self.predictions(self._scores_of_table(X))
+        if exposure is None:
+            return predictions
+        check_exposure_has_use(self.fitted_loss)
+        return check_exposures(exposure, len(predictions)) * predictions
 
     @property
     def predict_proba(self) -> Callable[[Any], np.ndarray]:
@@ -457,13 +453,12 @@ class AdditivePredictor:
     def predictions(self, scores: np.ndarray) -> np.ndarray:
         """The inverse of the link, or the most probable classes, of scores (n, n_outputs)."""
         if self.classes is not None:
-            return self.classes[best_codes(scores, len(self.classes))]
-        with np.errstate(over="ignore"):  # far beyond the training rows
-            return np.exp(scores[:, 0]) if self.link == "log" else scores[:, 0]
+            return self.classes[self.fitted_loss.best_codes(scores, len(self.classes))]
+        return self.fitted_loss.mean(scores[:, 0])
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Probabilities of the classes from scores (n_samples, n_outputs)."""
-        return class_probabilities(sigmoid(scores))
+        return self.fitted_loss.probabilities(scores)
 
     @cached_property
     def rows_beyond(self) -> Counter[str]:
@@ -693,23 +688,23 @@ class AdditivePredictor:
 # -- losses and exposures, for estimators, too ----------------------------------------------------
 
 
-def log_exposures(exposure: np.ndarray, n_rows: int) -> np.ndarray:
-    """Logarithms of exposures, which must be positive."""
+def check_exposures(exposure: np.ndarray, n_rows: int) -> np.ndarray:
+    """Exposures, which must be positive."""
     exposure = np.asarray(exposure, dtype=np.float64)
     if len(exposure) != n_rows or not (np.isfinite(exposure) & (exposure > 0)).all():
         raise ValueError(
             f"AdditiveRegressor: exposure must hold {n_rows} positive numbers, one for each row."
         )
-    return np.log(exposure)
+    return exposure
 
 
-def check_exposure_has_use(link: str) -> None:
-    """Raise ValueError if predictions with this link are not multiples of an exposure."""
-    if link != "log":
-        usable = [argument("loss", name) for name, loss in LOSSES.items() if loss.link == "log"]
+def check_exposure_has_use(loss: Loss) -> None:
+    """Raise ValueError if predictions with this loss are not multiples of an exposure."""
+    if not loss.takes_exposure:
+        usable = [argument("loss", name) for name, kind in LOSSES.items() if kind.takes_exposure]
         raise ValueError(
-            f"AdditiveRegressor: {parameter('exposure')} is for {' and '.join(usable)}, whose "
-            f"predictions are exp(f); this model has the link {link!r}."
+            f"AdditiveRegressor: {parameter('exposure')} is for {', '.join(usable)}, whose "
+            f"predictions are multiples of it; this model has the link {loss.link!r}."
         )
 
 

@@ -19,10 +19,10 @@ from ..._util.threads import evenly_spaced
 from ...data.columns import Column
 from ...data.sources import Source
 from ..inputs import numbers_in_text, real_targets, targets_of, weights_of
-from ..losses import Loss
+from ..losses import BinomialCounts, Loss
 from .base import GeneralizedAdditiveModel
 from .model_check import GamCheck
-from .predictor import check_exposure_has_use, log_exposures, warn_without_exposure
+from .predictor import check_exposure_has_use, check_exposures, warn_without_exposure
 from .training_rows import RowChecks, Sample
 
 # Standard errors of f up to which the distribution of an observation around exp(f) holds them: a
@@ -45,9 +45,12 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
     ----------
     loss : str or object of :mod:`kernelmaps.losses`, default="squared_error"
         "squared_error"; "absolute_error" (rounded off near zero); "poisson" (counts) and "gamma"
-        (positive numbers), which predict exp(f). "poisson" is quasi-Poisson: its dispersion is
-        estimated, and y may be any numbers >= 0, such as rates or amounts. Objects have
-        parameters: ``km.losses.Poisson(dispersion=1)``, ``km.losses.Quantile(0.9)``.
+        (positive numbers), which predict exp(f), as do "negative_binomial" (counts that vary more)
+        and "tweedie" (amounts with zeros), whose parameters are estimated; "binomial" (successes,
+        with trials as `exposure`) and "beta" (shares in (0, 1)) with a logit link. "poisson" is
+        quasi-Poisson: its dispersion is estimated, and y may be any numbers >= 0, such as rates or
+        amounts. Objects have parameters: ``km.losses.Poisson(dispersion=1)``,
+        ``km.losses.Quantile(0.9)``.
     terms : list or dict, optional
         A list of all terms (columns, pairs of columns, :class:`Term`), or a mapping from columns to
         kinds ("spline", "linear", "parametric", "category", "periodic"), a :class:`Term`, or
@@ -62,7 +65,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         of x for each site. "auto" looks for at most 40, a number for at most as many. A pair is
         added if a score test accepts it at a level of 1 % for all pairs of columns together.
     constraints : dict, optional
-        "increasing", "decreasing", "convex" or "concave" (or a tuple of these) by column.
+        "increasing", "decreasing", "convex" or "concave" (or a tuple of these) by column. Of pairs,
+        ``{("age", "power"): "increasing in age"}``: together with the columns' own functions.
     smoothing : "auto", float or dict, default="auto"
         Smoothing parameters: estimated by REML; a number for all terms, which has the weight of
         that many rows; or numbers by column.
@@ -83,6 +87,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
     ----------
     intercept_ : float
         b.
+    loss_ : object of :mod:`kernelmaps.losses`
+        The loss, with the parameter that was estimated (`theta`, `power`, `precision`).
     term_names_ : list of str
         Names of the terms, in the order of `eval_terms`.
     shape_functions_ : list of ShapeFunction
@@ -164,9 +170,10 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             Weights of the rows, which are relative (see `weights`); rows of weight 0 do not take
             part.
         exposure : array-like of shape (n_samples,) or str, optional
-            For ``loss="poisson"`` and ``"gamma"``: what each row was exposed to (time, insured
-            years, area). The model is then of y per unit: log E[y] = log exposure + f(x). For
-            files and Dask frames the name of a column.
+            For losses with a logarithmic link: what each row was exposed to (time, insured years,
+            area). The model is then of y per unit: log E[y] = log exposure + f(x). For "binomial":
+            the number of trials, of which y are successes. For files and Dask frames the name of a
+            column.
         offset : array-like of shape (n_samples,), optional
             A known part of the score of each row, for any loss: g(E[y]) = offset + f(x). For rows
             in memory.
@@ -177,15 +184,15 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             The fitted model.
         """
         if exposure is not None:
-            check_exposure_has_use(self._link)
+            check_exposure_has_use(self._loss)
         self._fit(X, y, sample_weight, exposure, offset)
         self._exposed = exposure is not None or offset is not None
         return self
 
     def _targets(
-        self, y: np.ndarray, weight: np.ndarray
+        self, y: np.ndarray, weight: np.ndarray, exposure: Any = None
     ) -> tuple[list[np.ndarray], list[Loss], np.ndarray]:
-        y = self._numbers(y)
+        y, weight, _ = self._with_exposure(self._numbers(y), weight, exposure)
         if np.abs(y).max(initial=0.0) > _LARGEST_TARGET:
             raise ValueError(
                 f"AdditiveRegressor: y reaches {np.abs(y).max():g}, whose powers overflow: scale y."
@@ -195,6 +202,9 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         if problem:
             raise ValueError(f"AdditiveRegressor: {problem}; found {y.min():g} … {y.max():g}.")
         return [y], [loss], weight
+
+    def _targets_of_rows(self, y: Any, n: int) -> list[np.ndarray]:
+        return [self._numbers(targets_of(self, y, n))]
 
     def _targets_of_source(
         self, source: Source, sample: Sample
@@ -214,22 +224,34 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             raise ValueError(f"AdditiveRegressor: y must be numbers, got {y.dtype}.")
         return real_targets(y, "AdditiveRegressor")
 
-    def _log_exposure(self, exposure: Any, n: int) -> np.ndarray:
+    def _with_exposure(
+        self, y: np.ndarray, weight: np.ndarray, exposure: Any
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Targets and weights of rows by unit of exposure, and their offsets."""
         if exposure is None:
-            return np.zeros(n)
-        check_exposure_has_use(self._link)
+            return y, weight, np.zeros(len(y))
+        return self._loss.with_exposure(y, weight, self._exposures(exposure, len(y)))
+
+    def _log_exposure(self, exposure: Any, n: int) -> np.ndarray:
+        zeros = np.zeros(n)
+        return self._with_exposure(zeros, zeros, exposure)[2]
+
+    def _exposures(self, exposure: Any, n: int) -> np.ndarray:
+        if exposure is None:
+            return np.ones(n)
+        check_exposure_has_use(self._loss)
         if isinstance(exposure, str):
             raise ValueError(
                 f"AdditiveRegressor: exposure={exposure!r} names a column, which is for files. "
                 "Pass the values."
             )
         refuse_masked(self, "exposure", exposure)
-        return log_exposures(column_or_1d(exposure), n)
+        return check_exposures(column_or_1d(exposure), n)
 
     def predict(
         self, X: Any, return_std: bool = False, *, exposure: Any = None, offset: Any = None
     ) -> Any:
-        """Predict f(x); for ``"poisson"`` and ``"gamma"`` the exposure times exp(f(x)).
+        """Predict the mean: the inverse of the link of f(x), times the exposure.
 
         Parameters
         ----------
@@ -251,13 +273,13 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         std : ndarray of shape (n_samples,)
             Their standard errors, if asked for.
         """
-        scores = self._scores(X)
-        scores = scores + self._offsets(len(scores), offset, exposure)[:, None]
-        predictions = self.predictor_.predictions(scores)
+        scores = self._scores(X, offset)
+        units = self._exposures(exposure, len(scores))
+        predictions = units * self.predictor_.predictions(scores)
         if not return_std:
             return predictions
         errors = self._score_errors(X)[:, 0]
-        return predictions, predictions * errors if self._link == "log" else errors
+        return predictions, units * self.loss_.mean_slope(scores[:, 0]) * errors
 
     def posterior_draws(
         self, X: Any, n_draws: int = 100, *, exposure: Any = None, offset: Any = None,
@@ -288,8 +310,9 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             One row for each draw, shaped as `predict`.
         """
         draws = self._score_draws(X, n_draws, random_state)
-        draws += self._offsets(draws.shape[1], offset, exposure)[:, None]
-        return self.predictor_.predictions(draws.reshape(-1, 1)).reshape(draws.shape[:2])
+        draws += self._offsets(draws.shape[1], offset)[:, None]
+        means = self.predictor_.predictions(draws.reshape(-1, 1)).reshape(draws.shape[:2])
+        return self._exposures(exposure, draws.shape[1]) * means
 
     def predict_interval(
         self, X: Any, level: float = 0.95, *, exposure: Any = None, offset: Any = None,
@@ -298,7 +321,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         """Predict intervals that a new observation lies in.
 
         They hold the spread of the observations around their mean, by the distribution of the loss
-        (normal, Poisson or, where the dispersion is above 1, negative binomial, gamma), and the
+        (normal, gamma, Poisson or, where the dispersion is above 1, negative binomial, …), and the
         uncertainty of the mean. Those of counts cover at least `level`, since counts are whole.
         Quantile losses know no distribution: their intervals are the prediction and quantiles of
         the residuals, each of a model without its row (the jackknife), the same for all rows.
@@ -333,7 +356,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             of_calibration = self._intervals(rows["X"], level, *beside)
             y = self._numbers(targets_of(self, rows["y"], len(of_calibration)))
             return conformal_interval(intervals, of_calibration, y, level, owner)
-        if self._loss.has_distribution:
+        if self.loss_.has_distribution:
             return intervals
         residuals, zeros = self._residual_quantiles, np.zeros((len(self._residual_quantiles), 2))
         intervals = conformal_interval(intervals, zeros, residuals, level, owner, "rows of the fit")
@@ -348,9 +371,11 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         """Intervals by the distribution of the loss; twice the prediction where it has none."""
         scores = self._scores(X)[:, 0]
         scores = scores + self._offsets(len(scores), offset, exposure)
-        loss = self._loss
+        loss = self.loss_
         if not loss.has_distribution:
             return np.column_stack([scores, scores])
+        if loss.counts_trials:
+            loss = BinomialCounts(self._exposures(exposure, len(scores)))
         errors, variation = self._score_errors(X)[:, 0], (self.dispersion_[0], self._residual_df[0])
         small, shift = errors, np.zeros(len(errors))
         if loss.link == "log":
@@ -367,10 +392,10 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
     ) -> None:
         """Quantiles of the leave-one-out residuals of a quantile loss, for intervals."""
         self._residual_quantiles = np.zeros(0)
-        if self._loss.has_distribution:
+        if self.loss_.has_distribution:
             return
         weight = self._scaled_weights(weight, np.ones(len(y)))
-        loss = self._loss.for_targets(y, weight)
+        loss = self.loss_.for_targets(y, weight)
         positive = np.flatnonzero(weight)
         rows = positive[evenly_spaced(len(positive), MAX_RESIDUAL_ROWS)]
         columns, y, weight = [column.take(rows) for column in columns], y[rows], weight[rows]
@@ -409,9 +434,10 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         check_is_fitted(self)
         warn_without_exposure(self, "AdditiveRegressor.check", exposure, offset)
         columns = self._columns(X)
-        y = self._numbers(targets_of(self, y, len(columns[0])))
+        (y,) = self._targets_of_rows(y, len(columns[0]))
         offsets = self._offsets(len(y), offset, exposure)
-        return self._check_rows(columns, y, sample_weight, offsets, 0, random_state)
+        trials = self._exposures(exposure, len(y)) if self.loss_.counts_trials else None
+        return self._check_rows(columns, y, sample_weight, offsets, 0, random_state, trials)
 
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None,
@@ -419,8 +445,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
     ) -> float:  # fmt: skip
         """Return R², or the share of the deviance that is explained (D²).
 
-        D² is for ``loss="poisson"`` and ``"gamma"``: one minus the deviance of the predictions over
-        that of the best constant rate, as in scikit-learn's `d2_tweedie_score`.
+        D² is for losses with a link, such as ``"poisson"``: one minus the deviance of the
+        predictions over that of the best constant rate, as in scikit-learn's `d2_tweedie_score`.
 
         Parameters
         ----------
@@ -444,12 +470,13 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         warn_without_exposure(self, "AdditiveRegressor.score", exposure, offset)
         y = self._numbers(y)
         weight = weights_of(self, sample_weight, len(y))
-        if self._link != "log":
+        if self._link == "identity":
             predictions = self.predict(X, exposure=exposure, offset=offset)
             return float(r2_score(y, predictions, sample_weight=weight))
-        offsets = self._offsets(len(y), offset, exposure)
+        y, weight, offsets = self._with_exposure(y, weight, exposure)
+        offsets = offsets + self._offsets(len(y), offset)
         eta = self._scores(X)[:, 0] + offsets
-        return self._loss.deviance_explained(y, eta, weight, offsets)
+        return self.loss_.deviance_explained(y, eta, weight, offsets)
 
 
 def _calibration_rows(calibration: Any) -> dict[str, Any]:
@@ -479,7 +506,9 @@ def distribution_interval(distribution: Any, level: float) -> np.ndarray:
     """
     tail = (1 - level) / 2
     low, high = distribution.ppf(tail), distribution.ppf(1 - tail)
-    if hasattr(distribution.dist, "pmf"):
+    if hasattr(distribution, "zeros"):  # where they reach the lower tail, there is none
+        high = np.where(low > 0, high, distribution.ppf(level))
+    if hasattr(distribution, "pmf"):
         at_low, at_high = distribution.pmf(low), distribution.pmf(high)
         covered = distribution.cdf(high) - distribution.cdf(low) + at_low
         spare = (covered - np.minimum(at_low, at_high) >= level) & (high > low)

@@ -37,7 +37,7 @@ from ..rows.term_rows import StreamedTermRows, SumOverChunks, TermRows, fold_chu
 from .codebooks import SAMPLE_ROWS, Codebook, LevelCounts, encode_columns, value_range
 from .pairs import CoarseCodes, PairCodes, PairTerm, sums_by_pair
 from .surfaces import Surface
-from .terms import Pair
+from .terms import Pair, Shapes
 
 PAIR_TABLE_BYTES = 1 << 28  # of all tables of pairs of codes; if they need more, none are kept
 NO_ROWS = LossTotals(0.0, 0.0, 0.0, 0.0)
@@ -58,6 +58,7 @@ class DesignTerm:
     counts: np.ndarray
     pair: PairTerm | None = None
     shapes: tuple[str, ...] = ()
+    pair_shapes: Shapes = field(default_factory=dict)
     extrapolation: str = "constant"
     period: float = 0.0
     fixed_effects: tuple[np.ndarray, ...] = ()
@@ -123,6 +124,10 @@ class RowsInMemory:
         """Sums of weights and of negative gradients over the codes of columns, by output."""
         return OutputSums.empty(self, losses).update(self)
 
+    def loss_totals(self, losses: Sequence[Loss]) -> list[LossTotals]:
+        """`LossTotals` of each output, for losses with an estimated parameter."""
+        return self.output_sums(losses).totals
+
     def pair_counts(self, pairs: Sequence[Pair], coarse: Sequence[PairCodes]) -> list[np.ndarray]:
         """Sums of weights over the pairs of coarse codes of two columns."""
         return [
@@ -157,7 +162,8 @@ class RowsInMemory:
         eta = self.with_terms(terms, None, output).scores(beta)
         gradient, curvature = loss.derivatives(self.targets[output], eta)
         by_name = {
-            "curvature": curvature, "gradient": gradient, "squared_gradient": gradient**2,
+            "curvature": curvature, "gradient": gradient,
+            "squared_gradient": loss.squared_gradient(self.targets[output], eta),
         }  # fmt: skip
         values = [by_name[name] * self.weight for name in of]
         return sums_by_pair(pairs, coarse, self.codes, values, self.n_jobs)
@@ -218,8 +224,11 @@ class OutputSums:
             self.ranges = np.maximum(self.ranges, rows.ranges)
         for k, (loss, intercept) in enumerate(zip(self.losses, self.intercepts, strict=True)):
             y = rows.targets[k]
-            gradient, _ = loss.derivatives(y, rows.offset + intercept)
-            self.by_output[k].update(rows.codes, -gradient, rows.weight, n_jobs=rows.n_jobs)
+            eta = rows.offset + intercept
+            gradient, sums = loss.derivatives(y, eta)[0], self.by_output[k]
+            sums.update(rows.codes, -gradient, rows.weight, n_jobs=rows.n_jobs)
+            if loss.counts_trials:
+                sums.square += float(rows.weight @ (loss.squared_gradient(y, eta) - gradient**2))
             self.totals[k] += loss.totals(y, rows.weight, rows.offset, intercept)
         return self
 
@@ -280,13 +289,17 @@ class RowChecks:
                     f"{self.owner}: exposure must hold positive numbers, one for each row: "
                     f"{chunk.place(int(np.argmin(good)))}."
                 )
-            offset = np.log(exposure)
         y = self.targets(chunk)
         if self.classes is None:
+            if chunk.exposure is not None and self.loss is not None:
+                y, weight, offset = self.loss.with_exposure(y, weight, exposure)
             # One valid target more: whether some are positive is a question for all chunks.
-            problem = self.loss and self.loss.target_error(np.append(y[weight > 0], 1.0))
-            if problem:
-                at = int(np.argmin(np.where(weight > 0, y, np.inf)))
+            valid = self.loss.valid_target if self.loss else 1.0
+            problem = self.loss and self.loss.target_error(np.append(y[weight > 0], valid))
+            if self.loss and problem:
+                wrong = (k for k in np.flatnonzero(weight)
+                         if self.loss.target_error(np.append(y[k], valid)))  # fmt: skip
+                at = int(next(wrong))
                 raise ValueError(f"{self.owner}: {problem}; found {y[at]:g}: {chunk.place(at)}.")
             return y - self.location, weight, offset
         codes = np.searchsorted(self.classes, y)
@@ -513,6 +526,10 @@ class RowsFromStream:
     def output_sums(self, losses: Sequence[Loss]) -> OutputSums:
         return self.first_pass
 
+    def loss_totals(self, losses: Sequence[Loss]) -> list[LossTotals]:
+        sums = OutputSums.empty(self.sample, losses)
+        return fold_chunks(self.source, self.encoder, sums).totals
+
     def pair_counts(self, pairs: Sequence[Pair], coarse: Sequence[PairCodes]) -> list[np.ndarray]:
         tables = self.first_pass.by_output[0].pairs
         if all(pair in tables for pair in pairs):
@@ -534,9 +551,10 @@ class RowsFromStream:
         enough = only_columns and (sums.with_pairs or len(terms) < 2)
         columns = [term.columns[0] for term in terms]
         bases = [term.basis for term in terms if not term.fixed_effects]
+        of_sample = terms if self.first_pass.losses[output].parameter else ()
         return StreamedTermRows(
             partial(_fold_terms, self, tuple(terms), output), bases, constraints,
-            self.total_weight, self.sample.with_terms((), None, output),
+            self.total_weight, self.sample.with_terms(of_sample, None, output),
             self.first_pass.intercepts[0],
             partial(_problem_from_bins, sums, columns) if enough else None,
         )  # fmt: skip

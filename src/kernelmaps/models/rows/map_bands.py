@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy  # whose parts are loaded when they are used
 
 from ..._util.sparse import dense, is_sparse
 from ..._util.threads import cached_property
@@ -68,7 +68,7 @@ class Bands:
             transforms, index = np.concatenate([transforms, identity]), len(transforms)
         of_others = np.full(len(table.origin), index, np.int32)
         transform_of = np.concatenate([self.transform_of, of_others])
-        return Bands(self.table.beside(table), transforms, transform_of)
+        return Bands(self.table.join(table), transforms, transform_of)
 
 
 def bands_of(spec: Spec, X: Any, dtype: np.dtype) -> Bands:
@@ -152,10 +152,10 @@ class TwoValuedColumns:
 
         Codes do not stand next to bins of octaves, which are the same for all features.
         """
-        ends, is_two_valued = _stored_ends(X) if sparse.issparse(X) else _ends(X)
+        ends, is_two_valued = _stored_ends(X) if is_sparse(X) else _ends(X)
         if not is_two_valued.any():
             return None
-        bands = bands_of(spec, X if sparse.issparse(X) else ends, np.dtype(np.float64))
+        bands = bands_of(spec, X if is_sparse(X) else ends, np.dtype(np.float64))
         if bands.table.binning == LOG2 and not is_two_valued.all():
             return None
         mapped = np.asarray(dense(apply(spec, ends)), np.float64)
@@ -191,9 +191,9 @@ class TwoValuedColumns:
         starts = np.cumsum(self.map_bands.widths) - self.map_bands.widths
         return np.sqrt(np.add.reduceat(self.difference**2, starts))
 
-    def encode(self, X: Any) -> sparse.csr_matrix:
+    def encode(self, X: Any) -> Any:
         """The rows, with codes (the middles of bins) instead of the values of these columns."""
-        if sparse.issparse(X):
+        if is_sparse(X):
             columns, values, ends = X.indices, X.data, X.indptr
         else:
             stored = (self.reference != X) | ~self.is_two_valued
@@ -204,7 +204,7 @@ class TwoValuedColumns:
         codes = (self._code + 0.5).astype(X.dtype if X.dtype.kind == "f" else np.float32)
         codes = np.where(self.is_two_valued[columns], codes[columns], values)
         shape = X.shape[0], int(feature.max()) + 1
-        rows = sparse.csr_matrix((codes, feature[columns], ends), shape)
+        rows = scipy.sparse.csr_matrix((codes, feature[columns], ends), shape)
         rows.sort_indices()  # values of a feature side by side
         return rows
 
@@ -267,7 +267,7 @@ def _ends(X: np.ndarray) -> Ends:
     return ends, is_two_valued
 
 
-def _stored_ends(X: sparse.csr_matrix) -> Ends:
+def _stored_ends(X: Any) -> Ends:
     """The same of sparse rows."""
     ends = np.zeros((2, X.shape[1]), X.dtype)
     ends[1, X.indices] = X.data

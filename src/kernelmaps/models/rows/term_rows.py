@@ -124,6 +124,9 @@ class TermRows:
     def initial_intercept(self, loss: Loss) -> float:
         return loss.initial_intercept(self.y, self.weight, self.offset)
 
+    def estimate_parameter(self, loss: Loss, beta: np.ndarray, edf: float) -> Loss:
+        return loss.estimate_parameter(self.y, self.scores(beta), self.weight, edf)
+
     def restricted(self, active: np.ndarray) -> TermRows:
         constraints = None if self.constraints is None else self.constraints[:, active]
         bases = select_functions(self.bases, active)
@@ -155,16 +158,16 @@ class TermRows:
         """Z without levels, if there are functions at the values of rows: these are few."""
         if all(basis.at_rows is None for basis in self._dense[1]):
             return None
-        return self._dense_matrix()
+        return self.dense_matrix()
 
-    def _dense_matrix(self) -> np.ndarray:
-        """Z without levels."""
+    def dense_matrix(self, rows: Any = slice(None)) -> np.ndarray:
+        """Z without levels, or some rows of it."""
         codes, bases = self._dense
         blocks = [
-            basis.values[of_term] if basis.at_rows is None else basis.at_rows
+            basis.values[of_term[rows]] if basis.at_rows is None else basis.at_rows[rows]
             for of_term, basis in zip(codes, bases, strict=True)
         ]
-        return np.hstack([np.ones((len(self.y), 1)), *blocks])
+        return np.hstack([np.ones((len(self.y[rows]), 1)), *blocks])
 
     @property
     def n_levels(self) -> int:
@@ -214,7 +217,7 @@ class TermRows:
     ) -> NormalEquations:
         """The problem with working weights W, Zᵀv on the right side, and zᵀWz."""
         if self.are_few:
-            root = np.sqrt(weight)[:, None] * self._dense_matrix()
+            root = np.sqrt(weight)[:, None] * self.dense_matrix()
             rhs = self.adjoint(response)
             return NormalEquations(root.T @ root, rhs, square, self.total_weight, root=root)
         gram, rhs = self.gram_and_rhs(weight, response)
@@ -269,7 +272,7 @@ class EvaluationInMemory:
         square = float(np.sum(response[positive] ** 2 / weight[positive]))
         slopes = float(rows.weight @ self.loss.variance_slopes(rows.y, self.eta))
         problem = rows.normal_equations(weight, response, square)
-        return replace(problem, variance_slopes=slopes)
+        return self.loss.couple_rows(replace(problem, variance_slopes=slopes), self)
 
     def gradient(self) -> np.ndarray:
         """Derivatives of the losses by the coefficients."""
@@ -305,7 +308,7 @@ class StreamedTermRows:
     total_weight : float
         Sum of the sample weights.
     sample : TermRows
-        Some rows, which the intercept to start from is that of.
+        Some rows, which the intercept to start from is that of, and the parameter of a loss.
     mean : float
         What squared loss subtracts from the targets.
     problem_from_bins : callable, optional
@@ -346,6 +349,12 @@ class StreamedTermRows:
 
     def initial_intercept(self, loss: Loss) -> float:
         return self.sample.initial_intercept(loss)
+
+    def estimate_parameter(self, loss: Loss, beta: np.ndarray, edf: float) -> Loss:
+        """By the sample, whose rows count as all of them."""
+        scale = self.total_weight / self.sample.total_weight
+        sample = replace(self.sample, bases=self.bases, weight=scale * self.sample.weight)
+        return sample.estimate_parameter(loss, beta, edf)
 
 
 LossEvaluation = EvaluationInMemory | EvaluationFromStream

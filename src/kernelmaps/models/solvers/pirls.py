@@ -75,6 +75,11 @@ class PirlsOptions:
     screen_above: int = 1000
     max_searches: int = 6  # for what enters; later it is hardly more than noise
     reml_steps_screened: int = 15  # at the end; further ones move edf by a few per cent of all
+    # Largest change of a loss's parameter between steps at the end, relative to its size, and while
+    # smoothing parameters are estimated: the standard error of one in 10⁵ rows, and of 10³.
+    parameter_tol: float = 1e-3
+    settled_parameter: float = 1e-2
+    max_parameter_iter: int = 20  # for a change that falls to a half at each step
     # An active set shrinks if at most this share of it remains; each change costs a few more steps
     # (x1.1 to x1.3 of the time on 20,000 rows with 1).
     shrink_below: float = 0.9
@@ -109,6 +114,8 @@ class PenalisedFit:
         Steps, each at least one pass over the rows.
     converged, smoothing_converged : bool
         Whether the coefficients are those of the minimum, and the smoothing parameters too.
+    loss : Loss
+        With the parameter that was estimated, if there is one.
     """
 
     beta: np.ndarray
@@ -122,7 +129,8 @@ class PenalisedFit:
     objective: float
     n_iter: int
     converged: bool
-    smoothing_converged: bool = True
+    smoothing_converged: bool
+    loss: Loss
 
     @property
     def covariance(self) -> np.ndarray:
@@ -141,7 +149,7 @@ class PenalisedFit:
 
 def fit_penalised(
     rows: SolverRows, loss: Loss, rho: np.ndarray, fixed: np.ndarray | None = None,
-    max_iter: int = 100, beta: np.ndarray | None = None,
+    max_iter: int = 100, beta: np.ndarray | None = None, estimates_parameter: bool = False,
 ) -> PenalisedFit:  # fmt: skip
     """Fit rows with smoothing parameters that are estimated, or `fixed`.
 
@@ -158,6 +166,8 @@ def fit_penalised(
     beta : ndarray, optional
         Coefficients for a warm start, of a fit with almost the same terms and with these smoothing
         parameters.
+    estimates_parameter : bool
+        Whether the parameter of the loss is a start, and estimated with the smoothing parameters.
     """
     penalties = Penalties.from_bases(rows.bases)
     fixed = np.zeros(len(rho), bool) if fixed is None else fixed
@@ -167,7 +177,10 @@ def fit_penalised(
         if loss.is_quadratic:
             return _fit_squared(rows, loss, penalties, rho, fixed, warm=beta is not None)
         options = NewtonOptions(max_iter=max_iter)
-        return _fit_pirls(rows, loss, penalties, rho, fixed, options, beta)
+        selection = SmoothingSelection(
+            rho, fixed, loss.dispersion, beta is not None, estimates_parameter
+        )
+        return _fit_pirls(rows, loss, penalties, selection, options, beta)
 
 
 # ---- the active set -----------------------------------------------------------------------------
@@ -318,7 +331,7 @@ def _fit_squared(
         active.scatter(beta), active.indices, fit.inverse.scaled(fit.dispersion), deviations,
         _smoothing_edf(fit, problem, deviations), fit.rho,
         fit.edf_of_all(active.indices, penalties, n), fit.dispersion, float(objective), 1, True,
-        fit.converged,
+        fit.converged, loss,
     )  # fmt: skip
 
 
@@ -371,11 +384,10 @@ class PirlsState:
 
 
 def _fit_pirls(
-    rows: SolverRows, loss: Loss, penalties: Penalties, rho: np.ndarray, fixed: np.ndarray,
+    rows: SolverRows, loss: Loss, penalties: Penalties, selection: SmoothingSelection,
     options: NewtonOptions, beta: np.ndarray | None,
 ) -> PenalisedFit:  # fmt: skip
     """The three phases of the module's docstring."""
-    selection = SmoothingSelection(rho, fixed, loss.dispersion, warm=beta is not None)
     active = _initial_active_set(rows, penalties, selection)
     if beta is None:
         beta = np.zeros(len(penalties.scale))
@@ -392,13 +404,30 @@ def _fit_pirls(
             state = _performance_step(state, selection, options)
     if not state.converged and state.n_hessians < options.max_iter:
         state = _newton_phase(state, selection, options)
+    for _ in range(PIRLS.max_parameter_iter if selection.estimates_parameter else 0):
+        state = _estimate_parameter(state, selection)
+        if selection.parameter_change <= PIRLS.parameter_tol:
+            break
+        state = _newton_phase(state, selection, options)
     return _posterior(state, selection)
+
+
+def _estimate_parameter(state: PirlsState, selection: SmoothingSelection) -> PirlsState:
+    """Estimate the parameter of the loss at the coefficients of a state."""
+    rows, beta = state.active.rows, state.point.beta
+    loss = rows.estimate_parameter(state.loss, beta, selection.total_edf)
+    selection.parameter_change = loss.parameter_distance(state.loss)
+    if selection.parameter_change <= PIRLS.parameter_tol:
+        return state
+    return replace(state, loss=loss, point=rows.at(loss, beta))
 
 
 def _performance_step(
     state: PirlsState, selection: SmoothingSelection, options: NewtonOptions
 ) -> PirlsState:
     """One working problem: smoothing parameters, a damped step and, near the end, L-BFGS steps."""
+    if selection.estimates_parameter:
+        state = _estimate_parameter(state, selection)
     problem, active, loss = state.point.working_problem(), state.active, state.loss
     fit = selection.step(problem, active.penalties)
     solution = WorkingSolution(fit, active, problem)
@@ -492,7 +521,7 @@ def _posterior(state: PirlsState, selection: SmoothingSelection) -> PenalisedFit
         solution.inverse_in(active).scaled(fit.dispersion),
         rearrange_rows(deviations, fitted.indices, active.indices),
         _smoothing_edf(fit, solution.problem, deviations), fit.rho, edf, fit.dispersion,
-        objective.value(state.point), state.n_steps, state.converged, selection.converged,
+        objective.value(state.point), state.n_steps, state.converged, selection.converged, loss,
     )  # fmt: skip
 
 
@@ -525,6 +554,8 @@ class SmoothingSelection:
         φ where it is known.
     warm : bool
         Whether they come from a fit of nearly the same model.
+    estimates_parameter, parameter_change : bool, float
+        Whether the loss has a parameter that is estimated, too, and by how much it moved.
     n_searches : int
         How often others were searched for that promise to gain.
     settled, converged : bool
@@ -536,12 +567,19 @@ class SmoothingSelection:
     fixed: np.ndarray
     dispersion: float | None
     warm: bool
+    estimates_parameter: bool = False
 
     def __post_init__(self) -> None:
+        self.parameter_change = 0.0
         self.settled = bool(self.fixed.all())
         self._edf: np.ndarray | float = np.inf
         self.n_searches, self.entered = 0, np.zeros(len(self.rho), bool)
         self._n_iter, self.converged = 0, True
+
+    @property
+    def total_edf(self) -> float:
+        """Effective degrees of freedom of the last working fit, the intercept's included."""
+        return 1.0 + (float(np.sum(self._edf)) if np.ndim(self._edf) else 0.0)
 
     def step(self, problem: NormalEquations, penalties: Penalties) -> WorkingFit:
         """Move towards the estimate for a working problem, and fit it.
@@ -560,6 +598,7 @@ class SmoothingSelection:
         first = 1 if self.warm else 2  # steps before which a change of the edf says nothing
         self._edf = edf
         edf_stay = self._n_iter > first and change < small
+        edf_stay &= self.parameter_change <= PIRLS.settled_parameter
         self.converged = not fit.stuck and (edf_stay or fit.converged)
         self.settled = edf_stay or self._n_iter >= PIRLS.max_performance_iter
         if not self.settled:

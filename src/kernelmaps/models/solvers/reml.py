@@ -323,8 +323,10 @@ def penalised_fit(
     system = penalised_system(problem, diagonal)
     beta = system.solve(problem.rhs)
     inverse = system.inverse()
-    deviance = max(problem.square - problem.rhs @ beta, 1e-300 + 1e-14 * problem.square)
+    deviance = problem.square - problem.rhs @ beta
     df, ranks = residual_df(diagonal, problem), penalties.ranks
+    if dispersion is None:
+        deviance = max(deviance, 1e-300 + 1e-14 * problem.square)
     phi = deviance / df if dispersion is None else dispersion
     criterion = 0.5 * (deviance / phi + df * np.log(phi) - inverse.logdet() - ranks @ rho)
     squares = penalties.sum_by_group(diagonal * beta**2) / phi

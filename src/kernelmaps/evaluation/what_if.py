@@ -1,0 +1,174 @@
+"""The form of a model's page: the tables that its script computes predictions from.
+
+The script (``what_if.js``) finds the codes of a value and their shares (the two nodes of a number
+that it lies between, the level of a category, up to four cells of a pair). Their product with the
+values of a term at its codes is the contribution of the term, and that with the functions of the
+posterior is a row of the design, whose product with the Cholesky factor of the covariance has the
+standard error of the score as its length: the interval is that of `predict(return_std=True)`.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..data.columns import Column
+from ..data.dates import WEEKDAYS
+from ..models.gam.codebooks import OTHER
+from ..models.gam.functions import STRAIGHT, is_interpolated, last_code, linear_mean
+from ..models.gam.predictor import AdditivePredictor, FittedTerm
+
+# Bytes of a page beside its drawings. An interval of more is left out: its numbers are multiplied
+# for each prediction (2 MiB: 10 ms). A form of more is left out.
+MAX_POSTERIOR, MAX_TABLES = 2 << 20, 12 << 20
+LINKS = ("identity", "log", "logit")  # of which the script has the inverse
+
+
+def form_data(
+    model: AdditivePredictor, outputs: Sequence[str], rows: Mapping[str, Sequence[Column]]
+) -> dict[str, Any]:
+    """What the form of a page needs, or a sentence that says why there is none.
+
+    It begins with the values that most training rows have, or with one of some `rows`.
+    """
+    surfaces = [term.name for term in model.terms if term.kind == "surface"]
+    if surfaces:
+        return {"sentence": f"{surfaces[0]} is a surface, which has no table: there is no form."}
+    if model.link not in LINKS:
+        return {"sentence": f"Predictions with the link {model.link!r} have no form."}
+    if sum(term.values.nbytes for term in model.terms) > MAX_TABLES:
+        return {"sentence": "The tables of this model are too large for a form."}
+    inputs = _inputs(model)
+    starts = {"typical values": _typical_row(model)}
+    for name, columns in rows.items():
+        numbers = [
+            book.numbers(column, "") for book, column in zip(model.books, columns, strict=True)
+        ]
+        starts[name] = [float(of_row[0]) for of_row in numbers]
+    return {
+        "link": model.link,
+        "outputs": list(outputs),
+        "classes": [] if model.classes is None else [str(label) for label in model.classes],
+        "intercept": model.intercept.tolist(),
+        "books": [
+            {"category": book.kind == "category", "levels": book.levels, "nodes": _pack(book.nodes)}
+            for book in model.books
+        ],
+        "inputs": inputs,
+        "terms": [_term(model, term) for term in model.terms],
+        "moved": [
+            [moved.pair, moved.single, _pack(moved.term.values)] for moved in model.moved_parts
+        ],
+        "starts": [
+            [name, [None if np.isnan(x) else x for x in values]] for name, values in starts.items()
+        ],
+        **_posterior(model),
+    }  # fmt: skip
+
+
+def _pack(values: np.ndarray) -> str:
+    """An array as the text of its bytes, of the width that it has."""
+    little_endian = values.astype(values.dtype.newbyteorder("<"))
+    return f"f{values.dtype.itemsize}" + b64encode(little_endian.tobytes()).decode()
+
+
+def _inputs(model: AdditivePredictor) -> list[dict[str, Any]]:
+    """Columns of the table that matter, the most important first.
+
+    Each has the positions of the columns of the model that it is read as.
+    """
+    position = {book.name: j for j, book in enumerate(model.books)}
+    importance = dict.fromkeys(position.values(), -1.0)
+    for term in model.terms:
+        for j in term.columns:
+            importance[j] = max(importance[j], term.importance)
+    inputs = []
+    for how in model.reader.columns:
+        books = [position[name] for name in how.features]
+        if max((importance[j] for j in books), default=-1.0) < 0:
+            continue
+        book = model.books[books[0]]
+        item: dict[str, Any] = {
+            "name": how.name,
+            "unit": how.unit,
+            "kind": how.kind,
+            "books": books,
+        }
+        if how.kind == "date":
+            item |= {"parts": how.parts, "weekdays": WEEKDAYS}
+        elif len(book.nodes):
+            whole = book.exact and not (book.nodes % 1).any()
+            item |= {"low": book.nodes[0], "high": book.nodes[-1], "whole": whole}
+        inputs.append((-max(importance[j] for j in books), item))
+    return [item for _, item in sorted(inputs, key=lambda pair: pair[0])]
+
+
+def _typical_row(model: AdditivePredictor) -> list[float]:
+    """Medians of numbers and the most frequent levels, as numbers of the engine."""
+    weights = {term.columns[0]: term.counts for term in model.terms if not term.coarse}
+    row = []
+    for j, book in enumerate(model.books):
+        weight = weights.get(j, np.ones(book.n_codes))
+        if book.kind == "category":
+            row.append(float(np.argmax(weight[OTHER + 1 :])) if book.levels else -1.0)
+        elif len(book.nodes):
+            share = np.cumsum(weight[1:]) / max(weight[1:].sum(), 1e-300)
+            median = float(book.nodes[min(np.searchsorted(share, 0.5), len(share) - 1)])
+            spread = float(np.ptp(book.nodes)) or abs(median) or 1.0
+            row.append(round(median, 3 - int(np.floor(np.log10(spread)))))
+        else:
+            row.append(np.nan)
+    return row
+
+
+def _term(model: AdditivePredictor, term: FittedTerm) -> dict[str, Any]:
+    """A term as the script takes it."""
+    goes_on = term.extrapolation == "linear"
+    plain = {
+        "name": term.name, "columns": term.columns, "values": _pack(term.values),
+        "straight": term.kind in STRAIGHT, "period": term.period,
+        # Whether it goes on beyond the training rows, and whether its standard errors do.
+        "open": [goes_on, goes_on or term.kind in ("spline", "pair")],
+    }  # fmt: skip
+    if not term.coarse:
+        return plain
+    sides = []
+    for axis, j in enumerate(term.columns):
+        nodes = term.positions[axis] if is_interpolated(term, axis) else np.zeros(0)
+        last = last_code(term, axis)
+        sides.append({
+            "nodes": _pack(nodes), "coarse": term.coarse[axis].tolist(), "last": last,
+            "mean": linear_mean(term, axis) if last else 0.0,
+            "edges": _pack(model.books[j].edges),
+        })  # fmt: skip
+    return plain | {"sides": sides, "across": term.values.shape[1]}
+
+
+def _posterior(model: AdditivePredictor) -> dict[str, Any]:
+    """Functions and Cholesky factors, if they are not too large for a page."""
+    posterior, levels = model.posterior, model.posterior.levels
+    arrays = [*posterior.bases, posterior.factors]
+    if levels is not None:
+        arrays += [*levels.loadings, *levels.directions, levels.variances]
+    size = sum(array.nbytes for array in arrays)
+    if size > MAX_POSTERIOR:
+        return {
+            "sentence": f"No interval: its covariances take {size / 2**20:.0f} MiB, and a page has "
+            f"at most {MAX_POSTERIOR >> 20}. predict(X, return_std=True) has the standard error."
+        }
+    plain: dict[str, Any] = {
+        "bases": [_pack(basis) for basis in posterior.bases],
+        "widths": [basis.shape[1] for basis in posterior.bases],
+        "factors": [_pack(factor) for factor in posterior.factors],
+    }
+    if levels is not None:
+        plain["levels"] = {
+            "term": levels.term,
+            "loadings": [_pack(loading) for loading in levels.loadings],
+            "directions": [_pack(direction) for direction in levels.directions],
+            "variances": [_pack(variance) for variance in levels.variances],
+        }
+    return plain

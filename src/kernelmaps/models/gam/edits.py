@@ -1,0 +1,261 @@
+"""Edits of a fitted GAM: effects that a person sets in the place of those that were estimated.
+
+The effect of a number is a straight line between the nodes of its column. An edit of an interval
+gives the column nodes at its ends and right beside them, so that the effect changes there and
+nowhere else. What the columns and the pairs of a model show is what is edited: the part of a pair
+that is shown with a column stays as it is, and the term of the column makes up for it.
+
+Standard errors stay those of the fit: a decision has none of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..._util.arguments import is_number, parameter
+from .codebooks import CODING, MISSING, OTHER, Codebook
+from .functions import STRAIGHT, values_at
+from .predictor import AdditivePredictor
+
+_NAMED_LEVELS = 5  # in the description of an edit
+
+
+def edit_term(
+    model: AdditivePredictor, term: Any, effect: Any, between: Any, owner: str
+) -> tuple[AdditivePredictor, str]:
+    """A model with another effect of a term, and the edit in words; see `edit` of estimators."""
+    t = _find_term(model, term, owner)
+    name, columns = model.terms[t].name, model.terms[t].columns
+    if len(columns) > 1:
+        if not is_number(effect) or not np.isfinite(effect) or between is not None:
+            raise ValueError(
+                f"{owner}: {name!r} is a term of two columns, which can be set to one number "
+                "alone: 0 leaves it out."
+            )
+        return _set_pair(model, t, float(effect)), f"{name} = {effect:g}"
+    book, interval = model.books[columns[0]], None
+    if book.kind == "number":
+        if (end := book.nodes[:1].sum() + model.terms[t].period) > book.nodes[-1:].sum():
+            # The line from the last node of a circle to the first one, which the edit may cut.
+            model = add_nodes(model, columns[0], np.nextafter([end], -np.inf))
+            book = model.books[columns[0]]
+        points, interval = _nodes_of_edit(book, effect, between, owner)
+        model = add_nodes(model, columns[0], points)
+    elif between is not None:
+        raise ValueError(
+            f"{owner}: {parameter('between')} is for numbers, and {book.name!r} is a category: "
+            "pass a dict of levels and effects."
+        )
+    old = model.pure_terms[t].values
+    new, words = _new_values(model.books[columns[0]], old, effect, interval, owner)
+    if not np.isfinite(new).all():
+        raise ValueError(f"{owner}: the new effect of {name!r} must be finite.")
+    fitted, terms = model.terms[t], list(model.terms)
+    terms[t] = replace(
+        fitted, values=fitted.values + (new - old), increment_errors=None,
+        kind="spline" if fitted.kind in STRAIGHT else fitted.kind,
+    )  # fmt: skip
+    inside = "" if between is None or interval is None else " in [{:g}, {:g}]".format(*interval)
+    return replace(model, terms=tuple(terms)), f"{name}{inside}{words}"
+
+
+def _find_term(model: AdditivePredictor, term: Any, owner: str) -> int:
+    """Position of a term, by its name or by its columns."""
+    names = [fitted.name for fitted in model.terms]
+    if isinstance(term, str) and term in names:
+        return names.index(term)
+    keys = term if isinstance(term, tuple | list) else (term,)
+    columns = sorted(model.reader.position(key, owner, "term") for key in keys)
+    for t, fitted in enumerate(model.terms):
+        if sorted(fitted.columns) == columns:
+            return t
+    shown = " × ".join(model.books[j].name for j in columns)
+    raise ValueError(f"{owner}: the model has no term of {shown!r}.")
+
+
+def _set_pair(model: AdditivePredictor, t: int, effect: float) -> AdditivePredictor:
+    """A pair or a surface that is constant; what was shown with single columns stays with them."""
+    terms = list(model.terms)
+    for moved in model.moved_parts:
+        if moved.pair == t:
+            single = terms[moved.single]
+            terms[moved.single] = replace(single, values=single.values + moved.term.values)
+    terms[t] = replace(terms[t], values=np.full_like(terms[t].values, effect), main_parts=())
+    return replace(model, terms=tuple(terms))
+
+
+# -- columns of numbers ---------------------------------------------------------------------------
+
+
+def _nodes_of_edit(
+    book: Codebook, effect: Any, between: Any, owner: str
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Nodes that an edit needs, and the ends of its interval: infinite if it holds beyond, too."""
+    points = np.zeros(0)
+    if isinstance(effect, tuple):
+        points = _check_grid(effect, owner)
+        if between is not None:
+            raise ValueError(f"{owner}: a grid of values says itself where it holds.")
+        between = points[0], points[-1]
+    if between is None:
+        return points, None
+    try:
+        ends = np.array([np.nan if end is None else end for end in between], dtype=np.float64)
+        ends = np.where(np.isnan(ends), [-np.inf, np.inf], ends)
+    except (TypeError, ValueError):
+        ends = np.zeros(0)
+    if ends.shape != (2,) or ends[0] > ends[1]:
+        raise ValueError(
+            f"{owner}: {parameter('between')} must hold two numbers in order (or None for an open "
+            f"end), got {between!r}."
+        )
+    if not len(book.nodes) or ends[1] < book.nodes[0] or ends[0] > book.nodes[-1]:
+        shown = f"{book.nodes[0]:g} … {book.nodes[-1]:g}" if len(book.nodes) else "none"
+        raise ValueError(
+            f"{owner}: [{ends[0]:g}, {ends[1]:g}] holds no value of column {book.name!r} "
+            f"in fit: {shown}."
+        )
+    # An end at or beyond those of the training rows: the effect goes on as it is there.
+    interval = np.where(
+        [ends[0] <= book.nodes[0], ends[1] >= book.nodes[-1]], [-np.inf, np.inf], ends
+    )
+    finite = interval[np.isfinite(interval)]
+    below = np.minimum(np.nextafter(finite, -np.inf), finite - CODING.min_end_width)
+    above = np.maximum(np.nextafter(finite, np.inf), finite + CODING.min_end_width)
+    return np.unique(np.concatenate([points, below, finite, above])), interval
+
+
+def _check_grid(effect: tuple, owner: str) -> np.ndarray:
+    """The grid of an effect that is given as (grid, values)."""
+    try:
+        grid, values = (np.asarray(part, dtype=np.float64) for part in effect)
+        valid = grid.ndim == 1 and len(grid) > 1 and len(values) == len(grid)
+        valid = valid and bool(np.isfinite(grid).all() and (np.diff(grid) > 0).all())
+    except (TypeError, ValueError):
+        valid = False
+    if not valid:
+        raise ValueError(
+            f"{owner}: an effect on a grid is (grid, values), two arrays of the same length, the "
+            "first one increasing."
+        )
+    return grid
+
+
+def add_nodes(model: AdditivePredictor, j: int, points: np.ndarray) -> AdditivePredictor:
+    """The same model with more nodes of a column of numbers: all functions stay as they are."""
+    book = model.books[j]
+    points = np.setdiff1d(points, book.nodes)
+    if not len(points):
+        return model
+    at_single = next((t for t, item in enumerate(model.terms) if item.columns == (j,)), None)
+    bins = np.arange(len(book.nodes)), np.searchsorted(book.edges, points, "right")
+    order = np.argsort(nodes := np.concatenate([book.nodes, points]))
+    nodes, bins = nodes[order], np.concatenate(bins)[order]
+    middle = 0.5 * nodes[:-1] + 0.5 * nodes[1:]
+    middle = np.where(middle > nodes[:-1], middle, nodes[1:])
+    edges = middle  # of nodes in one bin
+    if len(book.edges):
+        edges = np.where(np.diff(bins) == 0, middle, book.edges[np.maximum(bins[1:] - 1, 0)])
+    old_code = np.append(MISSING, bins + 1)
+    is_old = np.append(True, order < len(book.nodes))
+    curve = None if at_single is None else model.terms[at_single]
+
+    def refine(values: np.ndarray) -> np.ndarray:
+        """A function of the column, given at the codes before."""
+        if curve is None:
+            return values[old_code]
+        at_nodes = values_at(nodes, book, curve, values.astype(np.float64))
+        return np.concatenate([values[:1], at_nodes]).astype(values.dtype)
+
+    terms, bases = list(model.terms), list(model.posterior.bases)
+    for t, term in enumerate(model.terms):
+        if term.columns == (j,):
+            counts = np.where(is_old, term.counts[old_code], 0.0)
+            terms[t] = replace(
+                term, values=refine(term.values), errors=refine(term.errors), counts=counts,
+                increment_errors=None,
+            )  # fmt: skip
+            bases[t] = refine(bases[t])
+        elif term.coarse and j in term.columns:
+            axis = term.columns.index(j)
+            coarse, parts = list(term.coarse), list(term.main_parts)
+            coarse[axis] = coarse[axis][old_code]
+            if parts:
+                parts[axis] = refine(parts[axis])
+            terms[t] = replace(term, coarse=tuple(coarse), main_parts=tuple(parts))
+    books = list(model.books)
+    books[j] = replace(book, nodes=nodes, edges=edges, exact=False)
+    posterior = replace(model.posterior, bases=tuple(bases))
+    return replace(model, books=tuple(books), terms=tuple(terms), posterior=posterior)
+
+
+# -- new values at codes --------------------------------------------------------------------------
+
+
+def _new_values(
+    book: Codebook, old: np.ndarray, effect: Any, interval: np.ndarray | None, owner: str
+) -> tuple[np.ndarray, str]:
+    """The effect at the codes of a column, and what it was set to in words."""
+    places: Any = book.nodes
+    codes = np.arange(1, book.n_codes)
+    if book.kind == "category":
+        places, codes = np.array(book.levels, dtype=object), codes[OTHER:]
+    elif interval is not None:
+        inside = (places >= interval[0]) & (places <= interval[1])
+        places, codes = places[inside], codes[inside]
+    new, n_outputs = old.copy(), old.shape[1]
+    if isinstance(effect, Mapping):
+        return _set_levels(book, new, effect, owner)
+    if isinstance(effect, tuple) and book.kind == "number":
+        grid, values = (np.asarray(part, dtype=np.float64) for part in effect)
+        for k, of_output in enumerate(np.broadcast_to(values.T, (n_outputs, len(grid)))):
+            new[codes, k] = np.interp(places, grid, of_output)
+        return new, f" = a curve through {len(grid)} points"
+    if callable(effect):
+        given = old[codes, 0] if n_outputs == 1 else old[codes]
+        returned = np.asarray(effect(places, given), dtype=np.float64)
+        if returned.shape != given.shape:
+            raise ValueError(
+                f"{owner}: the function must return an array of the shape {given.shape}, as the "
+                f"old effect that it takes; it returned the shape {returned.shape}."
+            )
+        new[codes] = returned.reshape(-1, n_outputs)
+        return new, " = a function of the old effect"
+    if not is_number(effect):
+        raise ValueError(
+            f"{owner}: {parameter('effect')} must be a number, a function of x and the old effect, "
+            f"a dict by level or, for numbers, (grid, values), got {effect!r}."
+        )
+    new[codes if interval is not None else slice(None)] = effect
+    return new, f" = {effect:g}"
+
+
+def _set_levels(
+    book: Codebook, new: np.ndarray, effect: Mapping[Any, Any], owner: str
+) -> tuple[np.ndarray, str]:
+    """The effect with that of some levels replaced; "missing" and "other" are codes, too."""
+    codes: dict[str, int] = {"missing": MISSING, "other": OTHER}
+    if book.kind == "number":
+        del codes["other"]
+    codes |= {level: k for k, level in enumerate(book.levels, start=OTHER + 1)}
+    for key, value in effect.items():
+        if str(key) not in codes:
+            raise ValueError(
+                f"{owner}: column {book.name!r} has no level {key!r}; it has "
+                f"{', '.join(map(repr, list(codes)[::-1][:_NAMED_LEVELS]))}"
+                f"{' …' if len(codes) > _NAMED_LEVELS else ''}."
+            )
+        if np.asarray(value).dtype.kind not in "fiu" or np.size(value) not in (1, new.shape[1]):
+            raise ValueError(f"{owner}: the effect of {key!r} must be a number, got {value!r}.")
+        new[codes[str(key)]] = value
+    shown = [
+        f"{key} = {', '.join(f'{number:g}' for number in np.ravel(value))}"
+        for key, value in effect.items()
+    ]
+    more = len(shown) - _NAMED_LEVELS
+    shown[_NAMED_LEVELS:] = [f"{more} more"] * (more > 0)
+    return new, f": {', '.join(shown)}"

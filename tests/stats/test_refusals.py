@@ -1,0 +1,118 @@
+"""What statistics, folds and their checkpoints refuse, and what the messages say."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import kernelmaps as km
+from kernelmaps.exceptions import FileFormatError
+from kernelmaps.stats import CodeSums, FoldMoments, KernelMoments, Moments, fold, open_source
+from kernelmaps.stats.moments import stats_from_state
+
+ONES = np.ones((100, 2))
+
+
+def moments(width=2, targets=1, **options):
+    """Sums of three rows."""
+    return Moments("real", **options).update(np.ones((3, width)), np.ones((3, targets)))
+
+
+def folded(X=ONES, function=None, *, kind="none", name="fold", **columns):
+    return fold(open_source(X, **columns), Moments(kind), function, block_rows=10, name=name)
+
+
+def changed(values, place, value):
+    values = np.array(values, float)
+    values[place] = value
+    return values
+
+
+def chunks(value, kind):
+    """Thirty chunks of ten rows, one of which holds another value."""
+    rows = changed(np.ones((300, 4)), (173, 2), value)
+    return (kind(part) for part in np.split(rows, 30))
+
+
+def mapped_to(value):
+    """A fold whose map has another value in its second block."""
+    return folded(changed(ONES, (13, 1), 7), lambda X: np.where(X == 7, value, X))
+
+
+def picky(X):
+    if X[0, 0] == 30:
+        raise ValueError("thirty is not a good number")
+    return X
+
+
+def restored(**entries):
+    header, arrays = KernelMoments([Moments("real"), Moments("real")], [3, 4]).state()
+    header = {key: value for key, value in (header | entries).items() if value is not None}
+    return stats_from_state(header, arrays)
+
+
+def resumed(folder, tag="map", **options):
+    """A fold that begins where another one ended."""
+    first = {"checkpoint": folder / "fold.km", "block_rows": 10}
+    fold(open_source(ONES), Moments(tag="map"), **first)
+    return fold(open_source(ONES), Moments(tag=tag), **first | options)
+
+
+def loaded(folder):
+    (folder / "s.km").write_bytes(b"something else")
+    return Moments.load(folder / "s.km")
+
+
+def counted(*codes):
+    return CodeSums([3]).update(list(codes), np.zeros(2))
+
+
+BYTE, LABELS = np.array([0, 1], np.uint8), Moments("class", classes=[0, 1])
+FEW, MANY = (FoldMoments.empty(Moments(), n) for n in (2, 3))
+NAN = changed(np.ones(100), 57, np.nan)
+CALLS = {
+    "map": (lambda _: moments(tag="a" * 64).merge(moments(tag="b" * 64)), "another feature.*bbbb"),
+    "target": (lambda _: moments().merge(Moments("class")), r"another target \('class'"),
+    "width": (lambda _: moments().merge(moments(5)), "5 features"),
+    "targets": (lambda _: moments().merge(moments(2, 4)), "4 targets"),
+    "folds": (lambda _: MANY.merge(FEW), "of 2 parts cannot be merged into FoldMoments of 3"),
+    "block": (lambda _: moments().update(np.ones((3, 3)), BYTE), "3 features, the blocks before"),
+    "targets of a block": (lambda _: moments().update(ONES, ONES), "2 targets, the blocks before"),
+    "label": (lambda _: LABELS.update(np.ones((2, 2)), [0, 7]), r"\[7\] are not among the 2 class"),
+    "file": (loaded, "not a kernelmaps file"),
+    "widths": (lambda _: restored(widths=[3]), "widths"),
+    "no widths": (lambda _: restored(widths=None), "widths"),
+    # Rows of a fold.
+    **{f"{value}, {kind.__name__}": (
+           lambda _, value=value, kind=kind: folded(chunks(value, kind), name="ridge"),
+           rf"ridge: input X contains .*{value}.*chunk 17, row 3 \(row 173 of the data\), column 2")
+       for value in ("NaN", "inf") for kind in (np.asarray, sp.csr_array)},
+    "y": (lambda _: folded(kind="real", y=NAN), r"y contains NaN or inf: chunk 5, row 7 \(row 57"),
+    "weight": (lambda _: folded(sample_weight=NAN), "_weight contains NaN or inf: chunk 5, row 7"),
+    "sign": (
+        lambda _: folded(sample_weight=changed(np.ones(100), 5, -1)),
+        "sample_weight is negative in chunk 0, row 5",
+    ),
+    **{f"map of {value}": (
+           lambda _, value=value: mapped_to(value),
+           r"fold: chunk 1: features are NaN, inf or too large to square \(column 1\)")
+       for value in (np.nan, np.inf, 1e200)},
+    "error": (lambda _: folded(np.arange(100.0)[:, None], picky), "fold: chunk 3: thirty is not"),
+    # Checkpoints.
+    "tag": (lambda path: resumed(path, "other"), "map: 'map', now 'other'"),
+    "blocks": (lambda path: resumed(path, block_rows=20), "block_rows: 10, now 20"),
+    "every": (lambda path: resumed(path, checkpoint_every=0), "_every must be at least 1"),
+    # Codes, which would write elsewhere.
+    "large code": (lambda _: counted(np.array([0, 5], np.uint8)), "below 3"),
+    "signed code": (lambda _: counted(np.array([0, 1])), "unsigned"),
+    "few codes": (lambda _: counted(BYTE[:1]), "1 codes for 2 rows"),
+    "many columns": (lambda _: counted(BYTE, BYTE), "expected 1"),
+    "coding": (lambda _: CodeSums([3]).merge(CodeSums([4])), "same coding"),
+    "cluster": (lambda _: km.StreamingPCA().fit(ONES, client="tcp://none:1"), "client= is for Das"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_bad_calls(name, tmp_path):
+    call, message = CALLS[name]
+    with pytest.raises((ValueError, TypeError, FileFormatError), match=message):
+        call(tmp_path)
