@@ -34,7 +34,14 @@ from ..rows.basis import LevelBasis, TermBasis
 from ..solvers.pirls import PenalisedFit
 from .bases import eigh
 from .fitting import FittedDesign
-from .levels import LevelEffects, NewLevels, new_levels, without_levels
+from .levels import (
+    LevelEffects,
+    NewLevels,
+    level_deviation,
+    new_levels,
+    variance_interval,
+    without_levels,
+)
 from .pairs import PAIRS
 from .predictor import AdditivePredictor, FittedTerm, LevelPosterior, Posterior
 from .purification import Projection, Slices, displayed_parts, pair_sides
@@ -95,7 +102,11 @@ def build_predictor(
         new_levels(term, [books[j].kind == "category" for j in term.columns], fits, span, smoothing)
         for term, span, smoothing in slices
     ]
-    terms = tuple(_fitted_term(i, outputs, unseen[i]) for i in range(len(slices)))
+    deviations = [
+        level_deviation(term, [books[j].kind == "category" for j in term.columns])
+        for term, _, _ in slices
+    ]
+    terms = tuple(_fitted_term(i, outputs, unseen[i], deviations[i]) for i in range(len(slices)))
     intercept = np.array([fit.beta[0] for fit in fits]) + location
     posterior = _posterior(slices, fits, effects, unseen)
     return AdditivePredictor(reader, books, terms, intercept, posterior, loss_given, classes)
@@ -194,6 +205,26 @@ class _Output:
         smallest = min(tests, key=lambda test: test.p_value)
         return smallest._replace(p_value=min(len(tests) * smallest.p_value, 1.0))
 
+    def level_sd(self, i: int, deviation: float) -> np.ndarray:
+        """Standard deviation of the levels of a term, and the ends of its interval of 95 %.
+
+        `deviation` is that for a smoothing parameter and a dispersion of one. A large factor has
+        the quantiles of a χ² variable in the place of the likelihood.
+        """
+        (term, span, smoothing), fit = self.slices[i], self.fit
+        sd = deviation * np.sqrt(fit.dispersion / np.exp(fit.rho[smoothing][0]))
+        if isinstance(term.basis, LevelBasis):
+            df = max(float(np.sum(fit.edf[span] ** 2)), 1.0)
+            return sd * np.sqrt(
+                [1.0, df / special.chdtri(df, 0.025), df / special.chdtri(df, 0.975)]
+            )
+        at = fit.active_in(span)
+        prior = fit.dispersion / self.penalty[fit.active[at]]
+        ends = variance_interval(
+            fit.beta[fit.active[at]], fit.covariance[np.ix_(at, at)], prior, self.residual_df
+        )
+        return sd * np.sqrt([1.0, *ends])
+
     def _test(self, test: Callable[..., TermTest], terms: Sequence[int]) -> TermTest:
         """The test of the coefficients of some terms, those of the active set."""
         if isinstance(self.slices[terms[0]][0].basis, LevelBasis):
@@ -215,7 +246,9 @@ def _has_levels(term: DesignTerm) -> bool:
     return any(len(positions) == 0 for positions in term.pair.positions)
 
 
-def _fitted_term(i: int, outputs: Sequence[_Output], unseen: NewLevels) -> FittedTerm:
+def _fitted_term(
+    i: int, outputs: Sequence[_Output], unseen: NewLevels, deviation: float
+) -> FittedTerm:
     """A term of all outputs; its errors and edf are those of its displayed function."""
     term, span, smoothing = outputs[0].slices[i]
     pair, basis = term.pair, term.basis
@@ -256,6 +289,10 @@ def _fitted_term(i: int, outputs: Sequence[_Output], unseen: NewLevels) -> Fitte
         positions=pair.positions if pair else (term.surface.knots,) if term.surface else (),
         linear=() if pair is None else pair.linear,
         n_functions=basis.n_functions, extrapolation=term.extrapolation, period=term.period,
+        level_sd=(
+            np.stack([output.level_sd(i, deviation) for output in outputs], axis=-1)
+            if deviation else None
+        ),
     )  # fmt: skip
 
 
