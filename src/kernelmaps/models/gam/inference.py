@@ -518,8 +518,11 @@ def _with_most_variance(fit: PenalisedFit, span: slice) -> np.ndarray:
     Functions are orthonormal over the rows: the mean of a term's variance is the sum of those of
     its coefficients.
     """
-    variances = np.zeros(len(fit.beta))
-    variances[fit.active[: len(fit.covariance)]] = fit.covariance.diagonal()
+    variances, deviations = np.zeros(len(fit.beta)), fit.smoothing_deviations
+    of_dense = fit.active[: len(fit.covariance)]
+    variances[of_dense] = (
+        fit.covariance.diagonal() + _row_products(deviations, deviations)[: len(of_dense)]
+    )
     variances = variances[span]
     order = np.argsort(-variances, kind="stable")
     cumulative = np.cumsum(variances[order])

@@ -40,6 +40,7 @@ from .reml import (
     WorkingFit,
     coarse_smoothing,
     entering_smoothing,
+    estimate_deviations,
     estimate_smoothing,
     penalised_fit,
     smoothing_deviations,
@@ -518,9 +519,9 @@ def _posterior(state: PirlsState, selection: SmoothingSelection) -> PenalisedFit
         solution = WorkingSolution(fit, active, problem)
     fit, fitted = solution.fit, solution.active
     profiled = selection.dispersion is None
-    deviations = smoothing_deviations(
-        fit, solution.problem, fitted.penalties, ~selection.fixed, profiled
-    )
+    # Residuals of quantiles without a row, for intervals, take the errors of the fit itself.
+    of_smoothing = smoothing_deviations if loss.has_distribution else estimate_deviations
+    deviations = of_smoothing(fit, solution.problem, fitted.penalties, ~selection.fixed, profiled)
     edf = fit.edf_of_all(fitted.indices, active.all_penalties, solution.problem.working_weight)
     objective = Objective(active.rows, loss, active.penalties.diagonal(fit.rho))
     return PenalisedFit(
