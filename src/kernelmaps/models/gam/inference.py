@@ -90,7 +90,8 @@ def build_predictor(
     for k, (loss, all_coefficients) in enumerate(zip(losses, model.fits, strict=True)):
         df = max(n - float(all_coefficients.edf.sum()), 1.0)
         df = df if loss.estimates_dispersion else np.inf
-        outputs.append(_Output.from_fit(slices, fits[k], df, effects[k] if effects else None))
+        of_levels = effects[k] if effects else None
+        outputs.append(_Output.from_fit(slices, fits[k], df, of_levels, not loss.of_times))
     unseen = [
         new_levels(term, [books[j].kind == "category" for j in term.columns], fits, span, smoothing)
         for term, span, smoothing in slices
@@ -118,6 +119,8 @@ class _Output:
         Penalties of all coefficients.
     levels : LevelEffects, optional
         Effects of the levels of a large factor.
+    has_intercept : bool
+        Whether the intercept is estimated, and its error a part of bands.
     """
 
     slices: Slices
@@ -126,11 +129,13 @@ class _Output:
     projections: dict[int, Projection]
     penalty: np.ndarray
     levels: LevelEffects | None
+    has_intercept: bool
 
     @classmethod
     def from_fit(
-        cls, slices: Slices, fit: PenalisedFit, residual_df: float, levels: LevelEffects | None
-    ) -> _Output:
+        cls, slices: Slices, fit: PenalisedFit, residual_df: float, levels: LevelEffects | None,
+        has_intercept: bool,
+    ) -> _Output:  # fmt: skip
         projections = {
             i: Projection.from_term(slices[i][0], sides, fit.beta[slices[i][1]])
             for i, sides in pair_sides(slices).items()
@@ -142,7 +147,7 @@ class _Output:
                 penalty[span] = (
                     term.basis.penalty * smoothing_parameters[term.basis.smoothing_index]
                 )
-        return cls(slices, fit, residual_df, projections, penalty, levels)
+        return cls(slices, fit, residual_df, projections, penalty, levels, has_intercept)
 
     def edf(self, i: int) -> float:
         """Effective degrees of freedom of the displayed function of a term.
@@ -229,7 +234,7 @@ def _fitted_term(i: int, outputs: Sequence[_Output], unseen: NewLevels) -> Fitte
             errors.append(shown.level_errors(output.levels, fit))
         else:
             values.append(basis.evaluate(fit.beta[span]))
-            errors.append(shown.errors(with_intercept=pair is None))
+            errors.append(shown.errors(with_intercept=pair is None and output.has_intercept))
         tests.append(output.test(i))
         if has_increments:
             increments.append(shown.increment_errors())
