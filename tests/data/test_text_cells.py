@@ -8,7 +8,7 @@ from kernelmaps.data import text_cells
 from kernelmaps.data.text_cells import (
     CLOCK,
     NUMBER_FORMS,
-    Cells,
+    DistinctCells,
     NumberFormat,
     Text,
     find_date_format,
@@ -158,7 +158,7 @@ def test_a_number_of_another_format_or_unit_is_not_read():
 
 
 def test_cells_are_encoded_without_the_blanks_around_them():
-    cells = Cells.encode(pa.array(["b", " a", None, "a ", "b"]))
+    cells = DistinctCells.encode(pa.array(["b", " a", None, "a ", "b"]))
     assert cells.distinct.to_pylist() == ["b", "a"]
     assert cells.codes.tolist() == [0, 1, -1, 1, 0]
     assert cells.counts.tolist() == [2, 2]

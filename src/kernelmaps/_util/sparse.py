@@ -36,9 +36,9 @@ def find_not_finite(X: Any) -> tuple[int, int] | None:
     """Row and column of a value of an array or CSR matrix that is not finite; None without any."""
     if is_sparse(X):
         finite = np.isfinite(X.data)
-        at = int(np.argmin(finite)) if not finite.all() else -1
-        row = int(np.searchsorted(X.indptr, at, side="right")) - 1
-        return None if at < 0 else (row, int(X.indices[at]))
+        position = int(np.argmin(finite)) if not finite.all() else -1
+        row = int(np.searchsorted(X.indptr, position, side="right")) - 1
+        return None if position < 0 else (row, int(X.indices[position]))
     for rows in row_blocks(len(X), X.shape[1]) if X.dtype.kind == "f" else ():
         finite = np.isfinite(X[rows])
         if not finite.all():
@@ -55,8 +55,8 @@ def convert_for_loops(
     Arrays with gaps between their numbers are copied. Indices of 64 bits are, too, where 32 hold
     them: loops of their own would take far longer to compile.
     """
-    most = np.iinfo(np.int32).max
-    if indptr[-1] <= most and indices.max(initial=0) <= most:
+    largest = np.iinfo(np.int32).max
+    if indptr[-1] <= largest and indices.max(initial=0) <= largest:
         indices, indptr = (np.asarray(array, np.int32) for array in (indices, indptr))
     return tuple(make_read_only(np.ascontiguousarray(array)) for array in (data, indices, indptr))
 

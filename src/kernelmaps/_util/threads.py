@@ -148,9 +148,9 @@ def in_threads(
     list
         What `work` returned, in order.
     """
-    most = max(1, n // max(1, grain))
+    parts = max(1, n // max(1, grain))
     # How many threads there are is not asked for short work, which takes less time than the answer.
-    n_threads = 1 if most == 1 and n_jobs is None else min(resolve_threads(n_jobs), most)
+    n_threads = 1 if parts == 1 and n_jobs is None else min(resolve_threads(n_jobs), parts)
     if n_threads == 1:
         parts = max(1, min(_PIECES, n // max(grain, least, _PIECES**2)))
     else:  # more parts than threads: some rows cost more than others
@@ -365,9 +365,9 @@ def row_blocks(n: int, bytes_per_row: float, budget: int = BLOCK_BYTES) -> list[
     return [slice(start, min(n, start + step)) for start in range(0, n, step)]
 
 
-def evenly_spaced(n: int, most: int) -> np.ndarray:
+def evenly_spaced(n: int, count: int) -> np.ndarray:
     """At most `most` of the positions 0 … n − 1, the first and the last among them."""
-    return np.linspace(0, n - 1, min(n, most)).astype(np.intp)
+    return np.linspace(0, n - 1, min(n, count)).astype(np.intp)
 
 
 def power_of_two(n: int) -> int:

@@ -140,8 +140,8 @@ def take_settings(cls: type) -> Callable[[Callable[..., None]], Callable[..., No
 
         hints = get_type_hints(function, include_extras=True)
         hints |= get_type_hints(cls, include_extras=True)
-        _, *own = signature(function).parameters.values()
-        parameters = [*own, *signature(cls).parameters.values()]
+        _, *parameters = signature(function).parameters.values()
+        parameters += signature(cls).parameters.values()
         parameters = [item.replace(annotation=hints[item.name]) for item in parameters]
         call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
         call.__annotations__ = hints
@@ -262,8 +262,8 @@ def check_out(path: AnyPath | None, what: str = "", suffixes: Sequence[str] = ()
             "another one."
         )
     if suffixes and suffix.lower() not in suffixes:
-        given = f"the suffix {suffix!r}" if suffix else "no suffix"
+        found = f"the suffix {suffix!r}" if suffix else "no suffix"
         raise ValueError(
-            f"cannot write {shown}: it has {given}, and {what} is written as {', '.join(suffixes)}."
+            f"cannot write {shown}: it has {found}, and {what} is written as {', '.join(suffixes)}."
         )
     return suffix.lower()

@@ -188,8 +188,8 @@ def _read(
             options["drop"] += reasons
             for name, reason in reasons.items():
                 cli.note(f"{name} is left out: {reason}. --columns names the columns to use.")
-    given = {key: value for key, value in options.items() if value and value != "utf-8"}
-    arguments = ", ".join([repr(data), *(f"{key}={value!r}" for key, value in given.items())])
+    stated = {key: value for key, value in options.items() if value and value != "utf-8"}
+    arguments = ", ".join([repr(data), *(f"{key}={value!r}" for key, value in stated.items())])
     scaled = "" if normalize == "none" else f".normalized({normalize!r})"
     code = f"rows = km.datasets.read_rows({arguments}){scaled}\nX, y = rows.X, rows.y"
     return rows.normalized(normalize), code

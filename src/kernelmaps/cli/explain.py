@@ -127,8 +127,8 @@ def _explain_model(
     try:
         cli.say(f"picture: {display.save(out)}")
         if pairs:
-            beside = out.with_name(f"{out.stem}-pairs{out.suffix}")
-            cli.say(f"picture: {PairFunctionDisplay(pairs, title).save(beside)}")
+            pairs_path = out.with_name(f"{out.stem}-pairs{out.suffix}")
+            cli.say(f"picture: {PairFunctionDisplay(pairs, title).save(pairs_path)}")
     except ModuleNotFoundError:
         cli.say(f"no picture: {install_hint('matplotlib')}")
 
@@ -164,22 +164,22 @@ def _tabulate_terms(
 
 def _plain(function: Any) -> dict[str, Any]:
     """A shape function or a pair as plain values."""
-    known = {"name": function.name, "importance": importance(function)}
+    plain = {"name": function.name, "importance": importance(function)}
     if isinstance(function, PairFunction):
         arrays = {name: getattr(function, name).tolist() for name in ("values", "density")}
-        return {**known, "first": list(function.first), "second": list(function.second), **arrays}
-    known["grid"] = function.grid.tolist()
+        return {**plain, "first": list(function.first), "second": list(function.second), **arrays}
+    plain["grid"] = function.grid.tolist()
     for name in ("values", "errors"):
         values = getattr(function, name)
         if values is not None:
-            known[name] = values.reshape(len(function.grid), -1).tolist()
+            plain[name] = values.reshape(len(function.grid), -1).tolist()
     if function.levels is not None:
-        known["levels"] = list(function.levels)
+        plain["levels"] = list(function.levels)
     if function.ticks is not None:
-        known["ticks"] = {name: value for value, name in function.ticks}
+        plain["ticks"] = {name: value for value, name in function.ticks}
     if function.missing is not None:
-        known["missing"] = np.ravel(function.missing[0]).tolist()
-    return known
+        plain["missing"] = np.ravel(function.missing[0]).tolist()
+    return plain
 
 
 def _find_output(classes: Sequence[Any] | None, label: str | None) -> int | None:
@@ -295,15 +295,15 @@ def _curve(function: Any, values: np.ndarray) -> str:
     digits = 3 + int(np.ceil(np.log10(size / max(high - low, 1e-300))))
     digits = min(15, max(4, digits, int(np.log10(size)) + 1 if 1 <= size < 1e10 else 0))
     ends = f"{values.min():+.3g} to {values.max():+.3g}"
-    first, last = (names.get(end // 1, f"{end:.{digits}g}") for end in (low, high))
-    return f"{first} {_blocks(grid, values, _WIDTH)} {last}, {ends}"
+    left, right = (names.get(end // 1, f"{end:.{digits}g}") for end in (low, high))
+    return f"{left} {_blocks(grid, values, _WIDTH)} {right}, {ends}"
 
 
 def _blocks(grid: np.ndarray, values: np.ndarray, width: int) -> str:
     """A curve as blocks of eight heights."""
-    at = np.interp(np.linspace(grid[0], grid[-1], width), grid, values)
-    low, high = float(at.min()), float(at.max())
-    steps = (at - low) / (high - low or 1.0) * (len(_BLOCKS) - 1)
+    heights = np.interp(np.linspace(grid[0], grid[-1], width), grid, values)
+    low, high = float(heights.min()), float(heights.max())
+    steps = (heights - low) / (high - low or 1.0) * (len(_BLOCKS) - 1)
     return "".join(_BLOCKS[round(step)] for step in steps)
 
 

@@ -300,7 +300,7 @@ def _describe_rows(model: Any, source: Source, facts: dict[str, Any]) -> dict[st
     What a GAM remarks about columns is said. Other models have the ranges of their features, for
     drawing; very wide data have none.
     """
-    known = {"rows": source.n_rows, "features": int(model.n_features_in_), "range": None}
+    described = {"rows": source.n_rows, "features": int(model.n_features_in_), "range": None}
     reader = getattr(model, "reader_", None)
     if reader is not None:
         doubts = {*reader.notes.doubtful, *reader.notes.remarks}
@@ -308,7 +308,7 @@ def _describe_rows(model: Any, source: Source, facts: dict[str, Any]) -> dict[st
             cli.note(f"warning: {remark}" if remark in doubts else remark)
         names_rows = [column.name for column in reader.columns if column.names_rows]
         used = [column.name for column in reader.columns if column.features]
-        return {**known, "columns": used, "ids": [*names_rows, *facts["ids"]]}
+        return {**described, "columns": used, "ids": [*names_rows, *facts["ids"]]}
     n, ends = 0, None
     for block in source.blocks(BLOCK_ROWS):
         n += len(block)
@@ -318,7 +318,7 @@ def _describe_rows(model: Any, source: Source, facts: dict[str, Any]) -> dict[st
         if ends is not None:
             low, high = np.minimum(low, ends[0]), np.maximum(high, ends[1])
         ends = [low, high]
-    return {**known, "rows": n, "range": None if ends is None else [e.tolist() for e in ends]}
+    return {**described, "rows": n, "range": None if ends is None else [e.tolist() for e in ends]}
 
 
 def _find_columns_like_target(model: Any, source: Source, target: str | None) -> list[str]:
@@ -356,8 +356,8 @@ def _fit(model: Any, source: Source) -> Any:
     with _quiet():
         if not isinstance(source, SlicedSource):
             return model.fit(source)
-        given = {"sample_weight": source.w, "exposure": source.exposure}
-        options = {name: values for name, values in given.items() if values is not None}
+        of_rows = {"sample_weight": source.w, "exposure": source.exposure}
+        options = {name: values for name, values in of_rows.items() if values is not None}
         return model.fit(source.X, source.y, **options)
 
 

@@ -134,8 +134,8 @@ class SavedModel:
                 f"{path} has no column {exposure!r} with the exposures that the model was fitted "
                 "with. Name another one with --exposure, or use --exposure none for exposures of 1."
             )
-        others = {target, exposure, *map(metadata.get, ("target", "exposure", "sample_weight"))}
-        features = self._find_features(header, others, name)
+        roles = {target, exposure, *map(metadata.get, ("target", "exposure", "sample_weight"))}
+        features = self._find_features(header, roles, name)
         y, exposures, has_target = None, None, None
         values = list(dict.fromkeys(filter(None, (target, exposure))))
         if values:  # targets and exposures are read by all of their cells
@@ -155,14 +155,14 @@ class SavedModel:
         if not n_read:
             raise ValueError(f"{path} has no rows.")
 
-    def _find_features(self, header: list[str], others: set[Any], name: str) -> list[str]:
+    def _find_features(self, header: list[str], roles: set[Any], name: str) -> list[str]:
         """Columns that the model reads, in its order; others are ignored, new ones with a word."""
         reader, unused = self.model.reader_, self.metadata.get("unused")
         if not reader.named:
-            return [column for column in header if column not in others]
+            return [column for column in header if column not in roles]
         features = [column.name for column in reader.columns if column.features]
         column_positions(header, features, name)
-        expected = {*reader.names, *(unused or []), *others}
+        expected = {*reader.names, *(unused or []), *roles}
         new = [column for column in header if column not in expected]
         if new and unused is not None:
             warnings.warn(

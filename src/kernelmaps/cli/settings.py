@@ -56,8 +56,8 @@ def parse_map(text: str) -> FeatureMap:
     try:
         return classes[name](*unnamed, **settings)
     except TypeError as error:
-        known = ", ".join(classes[name]._get_param_names())
-        raise ValueError(f"{name}: {error}. It has the settings {known}.") from None
+        parameters = ", ".join(classes[name]._get_param_names())
+        raise ValueError(f"{name}: {error}. It has the settings {parameters}.") from None
 
 
 def _read_literal(node: ast.expr) -> Any:
@@ -163,10 +163,10 @@ class FitSettings:
             "svm": of_tables,
             "ridge": (*of_tables, "loss", "max_iter", "tol"),
         }.get(model, ())
-        given = [f"--{n.replace('_', '-')}" for n in refused if getattr(self, n) is not None]
-        if given:
+        stated = [f"--{n.replace('_', '-')}" for n in refused if getattr(self, n) is not None]
+        if stated:
             why = " (a map, or --C, asks for an SVM)" if self.model is None else ""
-            raise ValueError(f"{', '.join(given)} means nothing for --model {model}{why}.")
+            raise ValueError(f"{', '.join(stated)} means nothing for --model {model}{why}.")
         return replace(self, model=model or None)
 
     def read_map(self) -> FeatureMap | None:
@@ -189,8 +189,8 @@ class FitSettings:
     ) -> Any:
         """The model to fit, unfitted; a GAM uses the `columns` that were asked for by name."""
         labels = task == "classification"
-        given = {name: getattr(self, name) for name in ("loss", "max_iter", "tol")}
-        options: dict[str, Any] = {name: v for name, v in given.items() if v is not None}
+        stated = {name: getattr(self, name) for name in ("loss", "max_iter", "tol")}
+        options: dict[str, Any] = {name: v for name, v in stated.items() if v is not None}
         C = 1.0 if self.C is None else self.C
         if self.model == "gam":
             kind = "AdditiveClassifier" if labels else "AdditiveRegressor"

@@ -258,9 +258,9 @@ class RawTable:
             return cls([f"x{j}" for j in range(X.shape[1])], False, list(X.T))
         X = X.to_arrow() if _package(X) == "polars" else X
         is_pandas = hasattr(X, "iloc")
-        given = X.columns if is_pandas else X.column_names
-        names = [str(name) or default_name(j) for j, name in enumerate(given)]
-        named = all(isinstance(name, str) for name in given)
+        labels = X.columns if is_pandas else X.column_names
+        names = [str(name) or default_name(j) for j, name in enumerate(labels)]
+        named = all(isinstance(name, str) for name in labels)
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise ValueError(

@@ -44,10 +44,10 @@ class DaskSource(Source):
         if hasattr(X, "columns"):
             if frames:
                 y = default_target(X.columns, y)
-            taken = [name for name in (y, w, exposure) if isinstance(name, str)]
-            column_positions(list(X.columns), taken, "the Dask dataframe")
+            named = [name for name in (y, w, exposure) if isinstance(name, str)]
+            column_positions(list(X.columns), named, "the Dask dataframe")
             y, w, exposure = (X[v] if isinstance(v, str) else v for v in (y, w, exposure))
-            X = X.drop(columns=taken)
+            X = X.drop(columns=named)
             if columns is not None:
                 check_selection(list(X.columns), columns, "the Dask dataframe")
                 X = X[list(columns)]
@@ -62,8 +62,8 @@ class DaskSource(Source):
                 raise ValueError(f"X must have two dimensions, found shape {X.shape}")
             X = X.rechunk({1: -1})
             rows, width = X.chunks[0], X.shape[1]
-        beside = {"y": y, "weights": w, "exposure": exposure}
-        pieces = [self._align_values(values, what, rows) for what, values in beside.items()]
+        roles = {"y": y, "weights": w, "exposure": exposure}
+        pieces = [self._align_values(values, what, rows) for what, values in roles.items()]
         lengths_known = not any(map(math.isnan, rows))
         starts = np.cumsum([0, *(rows if lengths_known else [RESERVED_ROWS] * len(rows))])
         self.parts = list(zip(_partitions(X), *pieces, starts.tolist()))
@@ -152,8 +152,8 @@ def source_of_partition(
     partition: tuple[Any, ...], chunk: int | None = None, frames: bool = False
 ) -> Source:
     """A partition as a source, where its rows are."""
-    X, *beside, start = partition
-    y, w, exposure = (None if values is None else np.asarray(values) for values in beside)
+    X, *roles, start = partition
+    y, w, exposure = (None if values is None else np.asarray(values) for values in roles)
     rows = to_rows(X, frames)
     return SlicedSource(rows, y, w, first=start, chunk=chunk, exposure=exposure, frames=frames)
 

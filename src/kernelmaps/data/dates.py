@@ -107,8 +107,8 @@ def date_doubts(form: str, ambiguous: bool) -> list[str]:
     """What else dates of a form may mean, as ends of sentences about their column."""
     doubts = []
     if ambiguous:
-        first = {"m": "month", "d": "day", "y": "year"}[form[1].lower()]
-        doubts.append(f"holds dates, in which the {first} comes first: write 2024-01-31 otherwise")
+        part = {"m": "month", "d": "day", "y": "year"}[form[1].lower()]
+        doubts.append(f"holds dates, in which the {part} comes first: write 2024-01-31 otherwise")
     if "%y" in form:
         doubts.append(
             "holds years of two digits, read as 1969 to 2068: write four digits for others"

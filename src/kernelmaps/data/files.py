@@ -226,10 +226,10 @@ class CsvFile:
     @cached_property
     def physical_schema(self) -> Any:
         """Columns whose first cells are numbers must hold numbers; others are text."""
-        first = next(self.blocks(rows=_LEARNED_ROWS))
-        numbers = [Text(column.combine_chunks()).plain is not None for column in first.columns]
+        head = next(self.blocks(rows=_LEARNED_ROWS))
+        numbers = [Text(column.combine_chunks()).plain is not None for column in head.columns]
         kinds = [pa.float64() if number else pa.string() for number in numbers]
-        return pa.schema(list(zip(first.column_names, kinds, strict=True)))
+        return pa.schema(list(zip(head.column_names, kinds, strict=True)))
 
     def to_batches(self, columns: list[str], batch_size: int, **_: Any) -> Iterator[Any]:
         """Blocks of typed columns."""

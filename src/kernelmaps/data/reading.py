@@ -320,13 +320,13 @@ def _read_csv(
     name = str(file.path)
     features, target = selection.resolve_in(file.names, name, **needs)
     column_positions(file.names, keep, name)
-    taken = [*features, *([target] if target else []), *keep]
-    table = file.table(list(dict.fromkeys(taken)))
+    used = [*features, *([target] if target else []), *keep]
+    table = file.table(list(dict.fromkeys(used)))
     cells = {name: Text(table.column(name).combine_chunks()) for name in table.column_names}
-    first = {column: cells[column].array.slice(0, 1) for column in features}
+    heads = {column: cells[column].array.slice(0, 1) for column in features}
     texts = [
         column
-        for column, cell in first.items()
+        for column, cell in heads.items()
         if is_text(Text(cell)) and truth_values(cell) is None
     ]
     if len(texts) > 1:  # all of them are named at once

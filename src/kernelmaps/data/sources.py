@@ -25,7 +25,7 @@ from .._util.sparse import check_sparse, dense, is_sparse, naming_text
 from .._util.threads import cached_property, mixed_bits
 from .columns import check_order, is_frame, names_of, without_columns
 
-_BESIDE = ("targets", "weights", "exposures")
+_ROLES = ("targets", "weights", "exposures")
 
 
 @dataclass(frozen=True)
@@ -355,7 +355,7 @@ class IterableSource(Source):
         self, chunks: Any, y: Any = None, w: Any = None, exposure: Any = None,
         frames: bool = False, columns: Sequence[str] | None = None,
     ) -> None:  # fmt: skip
-        self.chunks, self.beside, self.frames = chunks, (y, w, exposure), frames
+        self.chunks, self.roles, self.frames = chunks, (y, w, exposure), frames
         self.names = None if columns is None else list(columns)
         self.once = hasattr(chunks, "__next__")
         self.kind = type(chunks).__name__
@@ -395,13 +395,13 @@ class IterableSource(Source):
             for a in range(0, n, block_rows):
                 yield block.take(slice(a, a + block_rows))
             start += n
-        y, w, exposure = self.beside
+        y, w, exposure = self.roles
         check_lengths(start, y=y, sample_weight=w, exposure=exposure)
 
     def _chunk(self, item: Any, index: int, start: int) -> Block:
         """One item of the stream."""
-        X, *given = _parts_of(item, index)
-        named = [name for name in self.beside if isinstance(name, str)]
+        X, *of_item = _parts_of(item, index)
+        named = [name for name in self.roles if isinstance(name, str)]
         columns = {name: np.asarray(X[name]) for name in named}
         X = without_columns(X, named)
         names = None if self.frames else names_of(X)
@@ -411,8 +411,8 @@ class IterableSource(Source):
         X = to_rows(X, self.frames)
         if len(X.shape) != 2:
             raise ValueError(f"chunk {index} must have two dimensions, found shape {X.shape}")
-        rows, beside = slice(start, start + X.shape[0]), []
-        for name, of_chunk, of_stream in zip(_BESIDE, (*given, None), self.beside):
+        rows, of_rows = slice(start, start + X.shape[0]), []
+        for name, of_chunk, of_stream in zip(_ROLES, (*of_item, None), self.roles):
             if of_chunk is not None:
                 values = np.asarray(of_chunk)
             elif isinstance(of_stream, str):
@@ -421,8 +421,8 @@ class IterableSource(Source):
                 values = values_at(of_stream, rows)
             if values is not None and len(values) != X.shape[0]:
                 raise ValueError(f"chunk {index} has {X.shape[0]} rows but {len(values)} {name}")
-            beside.append(values)
-        y, w, exposure = beside
+            of_rows.append(values)
+        y, w, exposure = of_rows
         return Block(X, y, w, index, 0, start, exposure)
 
 
@@ -506,10 +506,10 @@ class RowSample:
             self.ends = block if self.ends is None else _end_rows(joined([self.ends, block]))
 
     def _add(self, block: Block, hashes: np.ndarray) -> None:
-        kept = np.flatnonzero(hashes <= np.uint64(self._highest))
-        if len(kept):
-            all_rows = len(kept) == len(block)
-            self.parts.append((block if all_rows else block.take(kept), hashes[kept]))
+        selected = np.flatnonzero(hashes <= np.uint64(self._highest))
+        if len(selected):
+            all_rows = len(selected) == len(block)
+            self.parts.append((block if all_rows else block.take(selected), hashes[selected]))
         if self.n_rows > 2 * self.size:
             self.shrink()
 
@@ -564,9 +564,9 @@ def sliced_source(X: Any, y: Any, w: Any) -> SlicedSource:
     return SlicedSource(X, y, w)
 
 
-def check_lengths(n_rows: int, **beside: Any) -> None:
+def check_lengths(n_rows: int, **roles: Any) -> None:
     """Refuse targets or weights of more or fewer rows than there are; names of columns pass."""
-    for name, values in beside.items():
+    for name, values in roles.items():
         if values is None or isinstance(values, str):
             continue
         n = values.shape[0] if hasattr(values, "shape") else len(values)
@@ -581,9 +581,9 @@ def to_rows(X: Any, frames: bool = False) -> Any:
         return X if is_frame(X) else dense(X)
     if is_sparse(X):
         return X.tocsr()
-    given, X = X, np.asarray(X)
+    original, X = X, np.asarray(X)
     if X.dtype.kind in "OSU":
-        with naming_text("the data", given):
+        with naming_text("the data", original):
             X = X.astype(np.float64)
     if X.dtype.kind not in "biuf":
         raise ValueError(f"Complex data not supported: X has dtype {X.dtype}")
@@ -626,8 +626,8 @@ def is_chunks(X: Any) -> bool:
     if hasattr(X, "shape") or hasattr(X, "__array__"):
         return False
     if isinstance(X, list | tuple):
-        first = X[0] if X else None
-        return is_table(first) or is_group(first)
+        item = X[0] if X else None
+        return is_table(item) or is_group(item)
     return isinstance(X, Iterable) and not isinstance(X, Mapping | Set)
 
 

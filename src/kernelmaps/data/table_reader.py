@@ -50,7 +50,7 @@ from .text_cells import (
     NUMBER_GAPS,
     TRUTH,
     Categories,
-    Cells,
+    DistinctCells,
     NumberFormat,
     Text,
     quoted,
@@ -125,9 +125,9 @@ class ColumnFormat:
 class ColumnKindError(ValueError):
     """A column holds other things than it did in fit."""
 
-    def __init__(self, owner: str, how: ColumnFormat, what: str) -> None:
+    def __init__(self, owner: str, fmt: ColumnFormat, what: str) -> None:
         super().__init__(
-            f"{owner}: column {how.name!r} held {_PLURALS[how.kind]} in fit, and now holds {what}. "
+            f"{owner}: column {fmt.name!r} held {_PLURALS[fmt.kind]} in fit, and now holds {what}. "
             "Convert it, or leave it out before fitting."
         )
 
@@ -154,29 +154,31 @@ class ReadingNotes:
     refuses: bool = True
     _n_cells: Counter[tuple[str, bool]] = field(default_factory=Counter)
 
-    def check(self, how: ColumnFormat, cells: Cells, values: np.ndarray, owner: str) -> np.ndarray:
+    def check(
+        self, fmt: ColumnFormat, cells: DistinctCells, values: np.ndarray, owner: str
+    ) -> np.ndarray:
         """Values of the rows; notes cells that cannot be read, and refuses a column of such."""
         missing = np.isnan(values)
         bad = missing & cells.present(NUMBER_GAPS)
-        self._n_cells[how.name, True] += int(cells.counts[~missing].sum())
+        self._n_cells[fmt.name, True] += int(cells.counts[~missing].sum())
         if bad.any():
-            self._n_cells[how.name, False] += int(cells.counts[bad].sum())
+            self._n_cells[fmt.name, False] += int(cells.counts[bad].sum())
             examples = cells.select(bad).slice(0, 10).to_pylist()
-            self.unreadable.setdefault(how, {}).update(dict.fromkeys(examples))
-            if self.refuses and self._n_cells[how.name, False] > self._n_cells[how.name, True]:
-                form = ISO if how.form == TYPED else how.form
+            self.unreadable.setdefault(fmt, {}).update(dict.fromkeys(examples))
+            if self.refuses and self._n_cells[fmt.name, False] > self._n_cells[fmt.name, True]:
+                form = ISO if fmt.form == TYPED else fmt.form
                 written = "" if form == "plain" else f" written as {form}"
-                unit = f" in {how.unit}" if how.unit else ""
-                what = f"cells such as {quoted(examples)}, which are not {_PLURALS[how.kind]}"
-                raise ColumnKindError(owner, how, f"{what}{written}{unit}")
+                unit = f" in {fmt.unit}" if fmt.unit else ""
+                what = f"cells such as {quoted(examples)}, which are not {_PLURALS[fmt.kind]}"
+                raise ColumnKindError(owner, fmt, f"{what}{written}{unit}")
         return cells.rows(values)
 
     @property
     def remarks(self) -> list[str]:
         """Sentences about cells that were counted as missing."""
         return [
-            f"column {how.name!r} holds {_PLURALS[how.kind]}: {quoted(cells)} counted as missing"
-            for how, cells in self.unreadable.items()
+            f"column {fmt.name!r} holds {_PLURALS[fmt.kind]}: {quoted(cells)} counted as missing"
+            for fmt, cells in self.unreadable.items()
         ]
 
     @property
@@ -264,13 +266,13 @@ class TableReader:
             raw = joined_raw([table.column(j, owner) for table in tables])
             of_numbers = isinstance(raw, np.ndarray) and raw.dtype.kind != "M"
             if column is None or of_numbers:
-                how, read, noted = _decide(raw, name, requests, owner, named)
-            if column is not None and (not of_numbers or how.kind == "left out"):
+                fmt, read, noted = _decide(raw, name, requests, owner, named)
+            if column is not None and (not of_numbers or fmt.kind == "left out"):
                 parts = [RawTable.from_data(chunk, owner).column(0, owner) for chunk in column(j)]
-                how, read, noted = _decide(joined_raw(parts), name, requests, owner, named)
+                fmt, read, noted = _decide(joined_raw(parts), name, requests, owner, named)
                 if read:
-                    read = _read(raw, how, owner, ReadingNotes(refuses=False))
-            formats.append(how)
+                    read = _read(raw, fmt, owner, ReadingNotes(refuses=False))
+            formats.append(fmt)
             columns += read
             notes.unreadable |= noted.unreadable
             if noted.doubts:
@@ -309,12 +311,12 @@ class TableReader:
 
     @property
     def _date_parts(self) -> dict[str, str]:
-        return {part_name(how.name, part): part for how in self.columns for part in how.parts}
+        return {part_name(c.name, part): part for c in self.columns for part in c.parts}
 
     @property
     def trends(self) -> set[str]:
         """Names of the features that are the trend of a date."""
-        return {how.name for how in self.columns if how.kind == "date"}
+        return {column.name for column in self.columns if column.kind == "date"}
 
     @property
     def periods(self) -> dict[str, float]:
@@ -402,11 +404,11 @@ class TableReader:
         """The columns of dates alone, by name."""
         table = RawTable.from_data(X, owner)
         return {
-            how.name: _dates(
-                table.column(table.names.index(how.name), owner), how, owner, ReadingNotes()
+            column.name: _dates(
+                table.column(table.names.index(column.name), owner), column, owner, ReadingNotes()
             )
-            for how in self.columns
-            if how.kind == "date"
+            for column in self.columns
+            if column.kind == "date"
         }
 
     def _places(self, table: RawTable, owner: str, ordered: bool, notes: ReadingNotes) -> list[int]:
@@ -518,13 +520,13 @@ class _Requests:
         return tuple(date_part for date_part in PARTS if date_part in requested)
 
 
-def _categorical_columns(given: Any, names: list[str], owner: str) -> list[int]:
+def _categorical_columns(requested: Any, names: list[str], owner: str) -> list[int]:
     """Positions of the columns that `categorical_features` names."""
-    if isinstance(given, str) or (given is not None and not np.iterable(given)):
+    if isinstance(requested, str) or (requested is not None and not np.iterable(requested)):
         raise ValueError(
-            f"{owner}: categorical_features must be a list of columns or a mask, got {given!r}."
+            f"{owner}: categorical_features must be a list of columns or a mask, got {requested!r}."
         )
-    items = [] if given is None else list(given)
+    items = [] if requested is None else list(requested)
     if len(items) == len(names) and all(isinstance(item, bool | np.bool_) for item in items):
         return np.flatnonzero(items).tolist()
     return [column_position(item, names, owner, "categorical_features") for item in items]
@@ -547,17 +549,17 @@ def _decide(
 ) -> tuple[ColumnFormat, list[Column], ReadingNotes]:
     """The format of a column, the column itself, and what is noted about it."""
     notes = ReadingNotes()
-    how, doubts = _learn_format(raw, name, requests)
-    read = _read(raw, how, owner, notes)
-    reason = None if name in requests.named else _useless(how, read, named)
+    fmt, doubts = _learn_format(raw, name, requests)
+    read = _read(raw, fmt, owner, notes)
+    reason = None if name in requests.named else _useless(fmt, read, named)
     doubts += notes.doubts.get(name, [])
     if reason is not None:
         # Why cells are not numbers, or 12 and 12a the same, is said of columns left out, too.
-        doubts = doubts if how.kind == "category" or reason == _CONSTANT else []
+        doubts = doubts if fmt.kind == "category" or reason == _CONSTANT else []
         reason = _DROPPED if name in requests.dropped else reason
-        how, read, notes = ColumnFormat(name, "left out", reason=reason), [], ReadingNotes()
+        fmt, read, notes = ColumnFormat(name, "left out", reason=reason), [], ReadingNotes()
     notes.doubts = {name: doubts} if doubts else {}
-    return how, read, notes
+    return fmt, read, notes
 
 
 def _learn_format(raw: RawColumn, name: str, requests: _Requests) -> tuple[ColumnFormat, list[str]]:
@@ -571,8 +573,8 @@ def _learn_format(raw: RawColumn, name: str, requests: _Requests) -> tuple[Colum
         return ColumnFormat(name, "number", "plain"), typed_number_doubts(raw)
     number = text_cells.find_number_format(raw, codes_too=kind == "number")
     if number is not None:
-        settled = number.form == CLOCK and kind is not None
-        doubts = [] if settled else text_cells.number_doubts(raw, number)
+        is_certain = number.form == CLOCK and kind is not None
+        doubts = [] if is_certain else text_cells.number_doubts(raw, number)
         return ColumnFormat(name, "number", number.form, number.unit), doubts
     date = text_cells.find_date_format(raw)
     if date is not None:
@@ -597,77 +599,77 @@ def _level_form(raw: RawColumn) -> str:
     return "mixed" if np.isfinite(levels.numbers(NumberFormat())).any() else "text"
 
 
-def _read(raw: RawColumn, how: ColumnFormat, owner: str, notes: ReadingNotes) -> list[Column]:
+def _read(raw: RawColumn, fmt: ColumnFormat, owner: str, notes: ReadingNotes) -> list[Column]:
     """A column as numbers or codes of levels; a date as several."""
-    if how.kind == "category":
-        return [_levels(raw, how, owner)]
-    if how.kind == "date":
-        dates = date_columns(_dates(raw, how, owner, notes), how.name, how.parts)
+    if fmt.kind == "category":
+        return [_levels(raw, fmt, owner)]
+    if fmt.kind == "date":
+        dates = date_columns(_dates(raw, fmt, owner, notes), fmt.name, fmt.parts)
         return [
             Column(name, None, np.where(np.isnan(values), -1, values).astype(int), list(WEEKDAYS))
-            if name == part_name(how.name, "weekday")
+            if name == part_name(fmt.name, "weekday")
             else Column(name, values, None, [])
             for name, values in dates.items()
         ]
-    numbers = _numbers(raw, how, owner, notes)
+    numbers = _numbers(raw, fmt, owner, notes)
     infinite = np.isinf(numbers)
     if infinite.any():
         raise ValueError(
-            f"{owner}: column {how.name!r} of input X contains infinity (row "
+            f"{owner}: column {fmt.name!r} of input X contains infinity (row "
             f"{int(np.argmax(infinite))}). Replace it, or use NaN for a missing value."
         )
-    return [Column(how.name, numbers, None, [])]
+    return [Column(fmt.name, numbers, None, [])]
 
 
-def _numbers(raw: RawColumn, how: ColumnFormat, owner: str, notes: ReadingNotes) -> np.ndarray:
+def _numbers(raw: RawColumn, fmt: ColumnFormat, owner: str, notes: ReadingNotes) -> np.ndarray:
     if isinstance(raw, np.ndarray):
         if raw.dtype.kind == "M":
             if not np.isnat(raw).all():
-                raise ColumnKindError(owner, how, "dates")
+                raise ColumnKindError(owner, fmt, "dates")
             return np.full(len(raw), np.nan)
-        if how.unit and not np.isnan(raw).all():
-            notes.doubts[how.name] = [
-                f"held numbers in {how.unit} in fit, and now holds numbers without a unit: convert "
+        if fmt.unit and not np.isnan(raw).all():
+            notes.doubts[fmt.name] = [
+                f"held numbers in {fmt.unit} in fit, and now holds numbers without a unit: convert "
                 "them, if they are in another one"
             ]
         return raw.astype(np.float64, copy=False)
-    column, number = to_text(raw), NumberFormat(how.form, how.unit)
+    column, number = to_text(raw), NumberFormat(fmt.form, fmt.unit)
     if number == NumberFormat() and column.plain is not None:
         return column.plain
-    values = notes.check(how, column.cells, column.numbers(number), owner)
+    values = notes.check(fmt, column.cells, column.numbers(number), owner)
     if doubts := text_cells.unit_doubts(column, number):
-        notes.doubts.setdefault(how.name, doubts)
+        notes.doubts.setdefault(fmt.name, doubts)
     return values
 
 
-def _dates(raw: RawColumn, how: ColumnFormat, owner: str, notes: ReadingNotes) -> np.ndarray:
+def _dates(raw: RawColumn, fmt: ColumnFormat, owner: str, notes: ReadingNotes) -> np.ndarray:
     if isinstance(raw, np.ndarray):
         if raw.dtype.kind == "M":
             return raw
         if not np.isnan(raw).all():
-            raise ColumnKindError(owner, how, "numbers")
+            raise ColumnKindError(owner, fmt, "numbers")
         return np.full(len(raw), np.datetime64("NaT", "s"))
     column = to_text(raw)
-    return notes.check(how, column.cells, column.dates(how.form), owner)
+    return notes.check(fmt, column.cells, column.dates(fmt.form), owner)
 
 
-def _levels(raw: RawColumn, how: ColumnFormat, owner: str) -> Column:
+def _levels(raw: RawColumn, fmt: ColumnFormat, owner: str) -> Column:
     """Codes of levels, in the order of appearance, or of the ordered categories of a frame."""
     if isinstance(raw, np.ndarray):
         codes, names = factorize_levels(raw)
         if raw.dtype.kind in "fiu" and names:
-            if how.form == "text":
+            if fmt.form == "text":
                 # No level of fit is such a number: 01067 was read as 1067, or words were encoded.
                 raise ColumnKindError(
-                    owner, how, "numbers, which none of its levels are: pass text"
+                    owner, fmt, "numbers, which none of its levels are: pass text"
                 )
-            if how.form == "boolean":
+            if fmt.form == "boolean":
                 if not {"0", "1"}.issuperset(names):
-                    raise ColumnKindError(owner, how, "numbers other than 0 and 1")
+                    raise ColumnKindError(owner, fmt, "numbers other than 0 and 1")
                 names = [TRUTH[level] for level in names]
         present = np.ones(len(names), bool)
     else:
-        codes, names = raw.cells.codes, text_cells.level_names(raw.cells, how.form)
+        codes, names = raw.cells.codes, text_cells.level_names(raw.cells, fmt.form)
         present = raw.cells.present(GAPS)
     n_rows = len(codes)
     first_row = np.full(len(names) + 1, n_rows)
@@ -683,32 +685,32 @@ def _levels(raw: RawColumn, how: ColumnFormat, owner: str) -> Column:
     number = {level: k for k, level in enumerate(levels)}
     rank = np.full(len(is_level), -1)
     rank[places] = [number[names[k]] for k in places.tolist()]
-    return Column(how.name, None, rank[codes], levels)
+    return Column(fmt.name, None, rank[codes], levels)
 
 
 # ---- columns that say nothing -------------------------------------------------------------------
 
 
-def _useless(how: ColumnFormat, read: list[Column], named: bool) -> str | None:
+def _useless(fmt: ColumnFormat, read: list[Column], named: bool) -> str | None:
     """Why a column is not used: it has one value, or names the rows; None if it is."""
     column, n = read[0], len(read[0])
     if n < 2:  # one row shows nothing
         return None
-    if how.kind == "category" and n >= _FEW_ROWS:
+    if fmt.kind == "category" and n >= _FEW_ROWS:
         n_levels = len(column.levels)
         if n_levels == np.count_nonzero(column.codes >= 0) > _FEW_ROWS:
             return "its values are all different"
         if 2 * n_levels > n:
             return f"it has {n_levels:,} levels in {n:,} rows"
     values = column.values if column.codes is None else column.codes
-    may_be_id = how.kind == "number" and named and n >= _FEW_ROWS and _ID.search(how.name)
+    may_be_id = fmt.kind == "number" and named and n >= _FEW_ROWS and _ID.search(fmt.name)
     if may_be_id and (values == np.round(values)).all() and len(np.unique(values)) == n:
         # Numbers that count the rows under another name may be a time, which a model needs.
         return _NUMERIC_ID
-    first = values[0]
-    if first != first:
+    value = values[0]
+    if value != value:
         return _CONSTANT if np.isnan(values).all() else None
-    return _CONSTANT if (values[:100] == first).all() and (values == first).all() else None
+    return _CONSTANT if (values[:100] == value).all() and (values == value).all() else None
 
 
 def uninformative_columns(names: Sequence[str], X: np.ndarray) -> dict[str, str]:

@@ -61,11 +61,11 @@ def _parquet_bytes(path: Path) -> int:
     total = 0
     for file in [path] if path.is_file() else path.rglob("*.p*q*"):
         with needed("pyarrow.parquet").ParquetFile(file) as parquet:
-            about, first = parquet.metadata, next(parquet.iter_batches(1 << 8), None)
-        groups = map(about.row_group, range(about.num_row_groups))
+            metadata, head = parquet.metadata, next(parquet.iter_batches(1 << 8), None)
+        groups = map(metadata.row_group, range(metadata.num_row_groups))
         stored = sum(group.total_byte_size for group in groups)
-        width = max(8 * about.num_columns, first.nbytes / len(first) if first else 0)
-        total += max(stored, int(about.num_rows * width))
+        width = max(8 * metadata.num_columns, head.nbytes / len(head) if head else 0)
+        total += max(stored, int(metadata.num_rows * width))
     return total
 
 
@@ -132,8 +132,8 @@ def load_table(
         The features; by default all other columns.
     """
     opened: Any = open_table(file) if isinstance(file, str | os.PathLike) else file
-    name, beside = str(opened.path), (y, sample_weight, exposure)
-    y, named, features = _assign_columns(opened.names, beside, columns, name)
+    name, roles = str(opened.path), (y, sample_weight, exposure)
+    y, named, features = _assign_columns(opened.names, roles, columns, name)
     table = opened.table([*features, *named])
     *values, has_target = read_targets(table, opened.locate_row, y, sample_weight, exposure)
     X = table.select(features)
@@ -143,17 +143,17 @@ def load_table(
 
 
 def _assign_columns(
-    names: Sequence[str], beside: tuple[Any, Any, Any], columns: Sequence[str] | None, file: str
+    names: Sequence[str], roles: tuple[Any, Any, Any], columns: Sequence[str] | None, file: str
 ) -> tuple[Any, list[str], list[str]]:
     """Targets as given, or the column "y"; columns that are no features; and those that are."""
-    y = default_target(names, beside[0])
+    y = default_target(names, roles[0])
     if y is None:
         shown = ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
         raise ValueError(
             f"{file} has no target: name the column to predict as y, as in "
             f"fit(path, {names[-1]!r}). It has the columns {shown}."
         )
-    named = [item for item in (y, *beside[1:]) if isinstance(item, str)]
+    named = [item for item in (y, *roles[1:]) if isinstance(item, str)]
     column_positions(names, named, file)
     return y, named, [n for n in names if n not in named] if columns is None else list(columns)
 
@@ -213,15 +213,15 @@ class ArrowSource(Source):
             raise ValueError(f"{name} has no rows")
         expected = [] if columns is None else list(columns)
         y = default_target(set(schema.names) - set(expected), y)
-        taken = [column for item in (y, w, exposure) for column in _names(item)]
-        column_positions(schema.names, taken, name)
-        features = [column for column in schema.names if column not in taken]
+        named = [column for item in (y, w, exposure) for column in _names(item)]
+        column_positions(schema.names, named, name)
+        features = [column for column in schema.names if column not in named]
         if columns is not None:
             features = _select_columns(schema, features, expected, name)
         if not frames:
             _check_numbers(schema, features)
-        if frames and taken:  # all values of these columns, as of a table in memory
-            batches = list(files.scan_batches(fragments, taken, 1 << 20))
+        if frames and named:  # all values of these columns, as of a table in memory
+            batches = list(files.scan_batches(fragments, named, 1 << 20))
             table = pa.Table.from_batches(batches) if batches else schema.empty_table()
             where = partial(_locate_row, name)
             y, w, exposure, has_target = read_targets(table, where, y, w, exposure)
@@ -237,8 +237,8 @@ class ArrowSource(Source):
         return f"{self.name}{size}"
 
     def blocks(self, block_rows: int) -> Iterator[Block]:
-        others = (name for item in (self.y, self.w, self.exposure) for name in _names(item))
-        batches = files.scan_batches(self.fragments, [*self.features, *others], block_rows)
+        role_columns = (name for item in (self.y, self.w, self.exposure) for name in _names(item))
+        batches = files.scan_batches(self.fragments, [*self.features, *role_columns], block_rows)
         # Batches have at most so many rows, and may be empty.
         start = 0
         tables = _group_batches(batches, block_rows) if self.frames else filter(len, batches)
@@ -272,8 +272,8 @@ class ArrowSource(Source):
         return Block(X, y, w, number, 0, start, exposure)
 
     def _check_lengths(self, n_rows: int) -> None:
-        given = {"y": self.y, "sample_weight": self.w, "exposure": self.exposure}
-        check_lengths(n_rows, **{k: values for k, values in given.items() if not _names(values)})
+        roles = {"y": self.y, "sample_weight": self.w, "exposure": self.exposure}
+        check_lengths(n_rows, **{k: values for k, values in roles.items() if not _names(values)})
 
 
 def count_rows(fragment: Any) -> int:
@@ -408,24 +408,24 @@ def open_source(
         raise FileNotFoundError(f"no file or directory {str(path)!r}")
     if path is not None:
         files.refuse_pipe(path)
-    package, beside = type(X).__module__.split(".")[0], (y, sample_weight, exposure)
+    package, roles = type(X).__module__.split(".")[0], (y, sample_weight, exposure)
     if path is not None and (files.is_parquet(path) or files.is_csv(path)):
         data = files.parquet_dataset(path) if files.is_parquet(path) else CsvFile(path)
         where = str(path) if frames else f"the file {str(path)!r}"
-        return ArrowSource.open(data, *beside, frames=frames, columns=columns, name=where)
+        return ArrowSource.open(data, *roles, frames=frames, columns=columns, name=where)
     if path is not None and path.suffix.lower() != ".npy":
         raise ValueError(
             f"{str(path)!r} is not a file of rows that is read. {files.known_suffixes()}"
         )
     if package == "pyarrow":
-        return ArrowSource.open(X, *beside, frames=frames, columns=columns)
+        return ArrowSource.open(X, *roles, frames=frames, columns=columns)
     is_dask = package.startswith("dask")
     if (is_dask or isinstance(X, DaskSource)) and not isinstance(exposure, str | None):
         raise ValueError("exposure of a Dask collection must be the name of a column")
     if is_dask:
-        return DaskSource(X, *beside, frames=frames, columns=columns)
+        return DaskSource(X, *roles, frames=frames, columns=columns)
     if callable(X) or (path is None and is_chunks(X)):
-        return IterableSource(X, *beside, frames, columns)
+        return IterableSource(X, *roles, frames, columns)
     if isinstance(exposure, str):
         raise ValueError(f"exposure={exposure!r} names a column, but X has no names of columns")
     if isinstance(X, Source):
@@ -435,7 +435,7 @@ def open_source(
             check_order(X.names, columns, X.describe())
     if isinstance(X, IterableSource) and exposure is not None:
         # Its first chunks can be looked at, and still come.
-        return IterableSource(X.chunks, *X.beside[:2], exposure, X.frames)
+        return IterableSource(X.chunks, *X.roles[:2], exposure, X.frames)
     rows = X if path is None else path
     source = X if isinstance(X, Source) else sliced_source(rows, y, sample_weight)
     if exposure is None:
@@ -509,13 +509,13 @@ def open_large_table(
     if path is not None and path.exists() and files.is_csv(path):
         # The file has no name, and is gone with the process, however that ends.
         with tempfile.TemporaryFile() as cells:
-            beside = (y, sample_weight, exposure)
-            yield _split_into_cells(CsvFile(path, encoding), cells, beside, columns)
+            roles = (y, sample_weight, exposure)
+            yield _split_into_cells(CsvFile(path, encoding), cells, roles, columns)
     elif path is not None and columns is not None and files.is_parquet(path):
-        beside = (y, sample_weight, exposure)
-        taken = [*columns, *(name for name in beside if isinstance(name, str))]
-        data = ParquetFile(path).dataset(taken)
-        yield ArrowSource.open(data, *beside, frames=True, name=str(path))
+        roles = (y, sample_weight, exposure)
+        used = [*columns, *(name for name in roles if isinstance(name, str))]
+        data = ParquetFile(path).dataset(used)
+        yield ArrowSource.open(data, *roles, frames=True, name=str(path))
     else:
         # A list holds values: in a table, only a string names a column.
         y, sample_weight, exposure = (
@@ -527,13 +527,13 @@ def open_large_table(
 
 
 def _split_into_cells(
-    file: CsvFile, cells: Any, beside: tuple[Any, Any, Any], columns: Sequence[str] | None
+    file: CsvFile, cells: Any, roles: tuple[Any, Any, Any], columns: Sequence[str] | None
 ) -> Source:
     """The rows of a CSV file, features as text, which are written to a Parquet file."""
     name = str(file.path)
-    y, named, features = _assign_columns(file.names, beside, columns, name)
+    y, named, features = _assign_columns(file.names, roles, columns, name)
     table = file.table(named or features[:1])  # a table without columns has no rows
-    y, w, exposure, has_target = read_targets(table, file.locate_row, y, *beside[1:])
+    y, w, exposure, has_target = read_targets(table, file.locate_row, y, *roles[1:])
     schema = pa.schema([(feature, pa.string()) for feature in features])
     with needed("pyarrow.parquet").ParquetWriter(cells, schema) as writer:
         for table in file.blocks(features, BLOCK):

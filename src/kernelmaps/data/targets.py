@@ -61,12 +61,12 @@ def target_values(raw: RawColumn, target: str, where: Where) -> tuple[np.ndarray
         return f"{where(int(rows[k]))}: the target {target!r} holds"
 
     is_plain = Text(numeric).plain is not None and not column.has_codes
-    how = NumberFormat() if is_plain else find_number_format(column)
-    if how is not None:
+    fmt = NumberFormat() if is_plain else find_number_format(column)
+    if fmt is not None:
         values = (
-            _exact(numeric, locate) if is_plain else _parse_formatted(column, how, rows, locate)
+            _exact(numeric, locate) if is_plain else _parse_formatted(column, fmt, rows, locate)
         )
-        doubts = [*number_doubts(column, how), *unit_doubts(column, how)]
+        doubts = [*number_doubts(column, fmt), *unit_doubts(column, fmt)]
         _warn_of(doubts, f"the target {target!r}", where)
         return values, has_target
     content = "dates" if find_date_format(column) is not None else why_category(column)
@@ -130,11 +130,11 @@ def _exact(numeric: pa.Array, locate: Callable[[int], str]) -> np.ndarray:
 
 
 def _parse_formatted(
-    column: Text, how: NumberFormat, rows: np.ndarray, locate: Callable[[int], str]
+    column: Text, fmt: NumberFormat, rows: np.ndarray, locate: Callable[[int], str]
 ) -> np.ndarray:
     """Numbers with units or grouped digits; other cells among them are refused."""
     codes = column.cells.codes[rows]
-    values = column.numbers(how)[codes]
+    values = column.numbers(fmt)[codes]
     bad = np.flatnonzero(np.isnan(values))
     if len(bad):
         cells = column.cells.distinct.take(pa.array(np.unique(codes[bad]))).to_pylist()
@@ -178,8 +178,8 @@ def number_values(raw: RawColumn, column: str, where: Where) -> np.ndarray:
     """A column of numbers (weights, exposures), NaN where one is missing."""
     values, has_target = target_values(raw, column, where)
     if values.dtype.kind not in "iuf":
-        first, example = int(np.argmax(has_target)), quoted(map(str, values[:1].tolist()))
-        raise ValueError(f"{where(first)}: {column} must be numbers, got {example}.")
+        row, example = int(np.argmax(has_target)), quoted(map(str, values[:1].tolist()))
+        raise ValueError(f"{where(row)}: {column} must be numbers, got {example}.")
     out = np.full(len(has_target), np.nan)
     out[has_target] = values
     return out

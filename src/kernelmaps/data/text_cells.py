@@ -1,7 +1,7 @@
 """Cells of text: what stands for a missing value, numbers as people write them, dates, levels.
 
-A column is encoded first (`Cells`): each rule looks at the different cells only, and pyarrow
-applies patterns to all of them at once.
+A column is encoded first (`DistinctCells`): each rule looks at the different cells only, and
+pyarrow applies patterns to all of them at once.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _match(cells: pa.Array, pattern: str) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Cells:
+class DistinctCells:
     """A column of text.
 
     Attributes
@@ -124,7 +124,7 @@ class Cells:
     codes: np.ndarray
 
     @classmethod
-    def encode(cls, text: pa.Array) -> Cells:
+    def encode(cls, text: pa.Array) -> DistinctCells:
         """Encode a column of strings."""
         encoded = pc.utf8_trim_whitespace(text).dictionary_encode()
         codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
@@ -137,8 +137,8 @@ class Cells:
 
     def are_words(self, words: tuple[str, ...]) -> np.ndarray:
         """Which of the different cells are one of some words, which are in small letters."""
-        found = pc.is_in(pc.utf8_lower(self.distinct), pa.array(words))
-        return found.to_numpy(zero_copy_only=False)
+        matches = pc.is_in(pc.utf8_lower(self.distinct), pa.array(words))
+        return matches.to_numpy(zero_copy_only=False)
 
     def present(self, gaps: tuple[str, ...]) -> np.ndarray:
         """Which of the different cells are not missing."""
@@ -155,13 +155,13 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class Categories(Cells):
+class Categories(DistinctCells):
     """A column of declared categories: cells are its levels, of which two may have one name."""
 
     ordered: bool = False
 
     @property
-    def cells(self) -> Cells:
+    def cells(self) -> DistinctCells:
         return self
 
     def __len__(self) -> int:
@@ -183,9 +183,9 @@ class Text:
     array: pa.Array
 
     @cached_property
-    def cells(self) -> Cells:
+    def cells(self) -> DistinctCells:
         """The different cells."""
-        return Cells.encode(self.array)
+        return DistinctCells.encode(self.array)
 
     @cached_property
     def plain(self) -> np.ndarray | None:
@@ -215,10 +215,10 @@ class Text:
             self._parsed_cells[form] = numbers_in(self.cells.distinct, form)
         return self._parsed_cells[form]
 
-    def numbers(self, how: NumberFormat) -> np.ndarray:
+    def numbers(self, fmt: NumberFormat) -> np.ndarray:
         """The different cells as numbers of one format and unit; NaN where they are not such."""
-        values, units, _ = self.parsed(how.form)
-        right = pc.is_in(units, pa.array(["", how.unit])).to_numpy(zero_copy_only=False)
+        values, units, _ = self.parsed(fmt.form)
+        right = pc.is_in(units, pa.array(["", fmt.unit])).to_numpy(zero_copy_only=False)
         return np.where(right, values, np.nan)
 
     def dates(self, form: str) -> np.ndarray:
@@ -309,12 +309,12 @@ def split_unit(before: str, after: str) -> tuple[str, int] | None:
 
     ("€", "Mio.") is ("€", 6), ("", "kg") is ("kg", 0); "½" and "am" are parts of the number.
     """
-    first, _, rest = after.partition(" ")
-    word = first.rstrip(".")
+    head, _, tail = after.partition(" ")
+    word = head.rstrip(".")
     power = _POWERS.get(word.lower(), 0) or _LETTER_POWERS.get(word, 0)
     if not power and before:
         power = _CURRENCY_POWERS.get(word, 0)
-    unit = before + (rest if power else after)
+    unit = before + (tail if power else after)
     if word.lower().replace(".", "") in ("am", "pm") or not all(map(_is_unit_mark, unit[:-1])):
         return None
     if unit[-1:] in tuple("23²³"):  # m2
@@ -340,15 +340,15 @@ def find_number_format(column: Text, *, codes_too: bool = False) -> NumberFormat
         return NumberFormat()
     candidates: list[tuple[int, bool, NumberFormat]] = []
     for form in () if _all_in_brackets(column) else column.number_forms:
-        how = NumberFormat(form, _most_frequent_unit(column, form))
-        bad, accepted, _ = _count_unreadable(column, column.numbers(how))
-        candidates.append((bad, accepted, how))
+        fmt = NumberFormat(form, _most_frequent_unit(column, form))
+        bad, accepted, _ = _count_unreadable(column, column.numbers(fmt))
+        candidates.append((bad, accepted, fmt))
         if bad == 0:
             break
     if not candidates:
         return None
-    _, accepted, how = min(candidates, key=itemgetter(0))
-    return how if accepted else None
+    _, accepted, fmt = min(candidates, key=itemgetter(0))
+    return fmt if accepted else None
 
 
 def _count_unreadable(column: Text, values: np.ndarray) -> tuple[int, bool, np.ndarray]:
@@ -357,8 +357,8 @@ def _count_unreadable(column: Text, values: np.ndarray) -> tuple[int, bool, np.n
     present = cells.present(NUMBER_GAPS)
     unreadable = present & np.isnan(values)
     bad, n_good = int(cells.counts[unreadable].sum()), int((present & ~unreadable).sum())
-    most = _MAX_UNREADABLE_SHARE * cells.counts[present].sum()
-    return bad, bad == 0 or (n_good >= _MIN_READABLE_CELLS and bad <= most), unreadable
+    limit = _MAX_UNREADABLE_SHARE * cells.counts[present].sum()
+    return bad, bad == 0 or (n_good >= _MIN_READABLE_CELLS and bad <= limit), unreadable
 
 
 def _all_in_brackets(column: Text) -> bool:
@@ -375,29 +375,29 @@ def _most_frequent_unit(column: Text, form: str) -> str:
     return max(named)[1] if named else ""
 
 
-def number_doubts(column: Text, how: NumberFormat) -> list[str]:
+def number_doubts(column: Text, fmt: NumberFormat) -> list[str]:
     """What else the numbers of a column may mean, as ends of sentences about the column.
 
     Marks that may be those of decimals or of thousands, times, dates without separators.
     """
-    if how.form == CLOCK:
+    if fmt.form == CLOCK:
         times = "holds times, read as hours: give a time of day a periodic term of period 24"
         return [] if _match(column.cells.distinct, "day").any() else [times]
-    numbers = column.numbers(how) if column.plain is None else column.plain
-    is_plain = how == NumberFormat()
+    numbers = column.numbers(fmt) if column.plain is None else column.plain
+    is_plain = fmt == NumberFormat()
     patterns = _DATE_LIKE if is_plain and may_be_dates(numbers) else {}
     if column.plain is None or pc.any(pc.match_substring(column.array, ".")).as_py():
         patterns = {"": _MAYBE_GROUPED, **patterns}
     if not patterns:
         return []
     for part in (Text(column.array.slice(0, _CELLS_TRIED)), column):
-        is_number = True if part.plain is not None else ~np.isnan(part.numbers(how))
+        is_number = True if part.plain is not None else ~np.isnan(part.numbers(fmt))
         cells = part.cells.select(part.cells.present(NUMBER_GAPS) & is_number)
-        whole = pc.replace_substring_regex(cells, _WHOLE, r"\1")
+        whole_numbers = pc.replace_substring_regex(cells, _WHOLE, r"\1")
         patterns = {
             instead: pattern
             for instead, pattern in patterns.items()
-            if _match(whole if instead else cells, f"^(?:{pattern})$").all()
+            if _match(whole_numbers if instead else cells, f"^(?:{pattern})$").all()
         }
         if not patterns or not len(cells):
             return []
@@ -405,7 +405,7 @@ def number_doubts(column: Text, how: NumberFormat) -> list[str]:
     marked = cells.filter(pa.array(_match(cells, "[.,]")))
     if "" in patterns and len(marked):
         cell = marked[0].as_py()
-        mark, decimal = "." if "." in cell else ",", "," if how.form == "1.234,5" else "."
+        mark, decimal = "." if "." in cell else ",", "," if fmt.form == "1.234,5" else "."
         reading, instead = (
             ("a decimal mark", "separates thousands, remove it") if mark == decimal else
             ("separating thousands", "is a decimal comma, write a dot")
@@ -415,7 +415,7 @@ def number_doubts(column: Text, how: NumberFormat) -> list[str]:
             f"{reading}: if it {instead}"
         )
     dates = [instead for instead in patterns if instead]
-    if dates and _match(whole, _LONG_ENOUGH).any():
+    if dates and _match(whole_numbers, _LONG_ENOUGH).any():
         cell = cells[0].as_py()
         doubts.append(f"holds cells such as {cell!r}, read as numbers: write {dates[0]} for a date")
     return doubts
@@ -432,11 +432,11 @@ def may_be_dates(numbers: np.ndarray) -> bool:
     return bool(low <= some.min() and some.max() < high)
 
 
-def unit_doubts(column: Text, how: NumberFormat) -> list[str]:
+def unit_doubts(column: Text, fmt: NumberFormat) -> list[str]:
     """What is doubtful about multipliers, and about numbers without the unit that others have."""
-    if column.plain is not None or how.form == CLOCK:
+    if column.plain is not None or fmt.form == CLOCK:
         return []
-    values, (_, units, powers) = column.numbers(how), column.parsed(how.form)
+    values, (_, units, powers) = column.numbers(fmt), column.parsed(fmt.form)
     doubts, readable = [], ~np.isnan(values)
     scaled = np.flatnonzero((powers > 0) & readable)
     if len(scaled):
@@ -447,9 +447,9 @@ def unit_doubts(column: Text, how: NumberFormat) -> list[str]:
         )
     bare = pc.fill_null(pc.equal(units, ""), False).to_numpy(zero_copy_only=False)
     bare = bare & readable & (values != 0)
-    if how.unit and bare.any():
+    if fmt.unit and bare.any():
         doubts.append(
-            f"holds {quoted(column.cells.select(bare))} without the unit {how.unit!r} that other "
+            f"holds {quoted(column.cells.select(bare))} without the unit {fmt.unit!r} that other "
             "cells have: write the unit, or convert these numbers"
         )
     return doubts
@@ -465,10 +465,10 @@ def find_date_format(column: Text) -> tuple[str, bool] | None:
     if not accepted:
         return None
     least = min(bad for bad, _ in accepted)
-    first, *others = [form for bad, form in accepted if bad == least]
+    best, *alternatives = [form for bad, form in accepted if bad == least]
     # Of two NaT, none equals the other.
-    differ = [(column.dates(form) != column.dates(first))[present].any() for form in others]
-    return first, any(d for d, form in zip(differ, others) if form != UNUSUAL_FORM)
+    differ = [(column.dates(form) != column.dates(best))[present].any() for form in alternatives]
+    return best, any(d for d, form in zip(differ, alternatives) if form != UNUSUAL_FORM)
 
 
 def why_category(column: Text) -> str:
@@ -502,7 +502,7 @@ def is_text(column: Text) -> bool:
     return column.plain is None and _count_unreadable(column, column.numbers(NumberFormat()))[0] > 0
 
 
-def level_names(cells: Cells, form: str) -> list[str]:
+def level_names(cells: DistinctCells, form: str) -> list[str]:
     """Names of levels, however they are written: 3 for 3.0, 2.5 for 2.50, True for TRUE and 1."""
     if form in ("text", "mixed"):  # files with gaps write whole numbers as 3.0
         return pc.replace_substring_regex(cells.distinct, _WHOLE, r"\1").to_pylist()
@@ -518,8 +518,8 @@ def _number_name(cell: str) -> str:
         return cell
 
 
-def quoted(cells: Any, most: int = 3) -> str:
+def quoted(cells: Any, limit: int = 3) -> str:
     """Some cells, for a message."""
-    cells = cells.slice(0, most + 1).to_pylist() if hasattr(cells, "to_pylist") else list(cells)
-    shown = ", ".join(repr(re.sub(r"\s+", " ", cell)[:30]) for cell in cells[:most])
-    return f"{shown}, …" if len(cells) > most else shown
+    cells = cells.slice(0, limit + 1).to_pylist() if hasattr(cells, "to_pylist") else list(cells)
+    shown = ", ".join(repr(re.sub(r"\s+", " ", cell)[:30]) for cell in cells[:limit])
+    return f"{shown}, …" if len(cells) > limit else shown

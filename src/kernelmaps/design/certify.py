@@ -150,10 +150,10 @@ def even_derivative(signature: Function, order: int, step: float, tolerance: flo
     """
     for _ in range(4):
         steps = step * np.array([0.25, 0.5, 1.0])
-        peak, near, far = (signature(scale * steps) for scale in (0.0, 1.0, 2.0))
-        values = 2 * (peak - near) / steps**2
+        peak, once, twice = (signature(scale * steps) for scale in (0.0, 1.0, 2.0))
+        values = 2 * (peak - once) / steps**2
         if order == 4:
-            values = (6 * peak - 8 * near + 2 * far) / steps**4
+            values = (6 * peak - 8 * once + 2 * twice) / steps**4
         fine, coarse = (4 * values[:-1] - values[1:]) / 3
         rounding = 64 * float(np.finfo(float).eps * abs(peak[0]) / steps[0] ** order)
         if abs(fine - coarse) <= max(tolerance * abs(fine), rounding):
@@ -175,10 +175,10 @@ def curvature(signature: Function, span: float) -> tuple[float, bool, str]:
     fine = 4 * (lags[0] - 2 * lags[1] + lags[2]) / step**2
     convex = bool(np.all(second >= -1e-12 * abs(lags[0])) and np.argmax(second) == 0)
     # Of a smaller ν than that of the Laplacian, it is infinite at 0+.
-    settled = abs(fine) <= 1.2 * abs(coarse) + 1e-9 * abs(lags[0]) / step**2
+    converged = abs(fine) <= 1.2 * abs(coarse) + 1e-9 * abs(lags[0]) / step**2
     edge = max((4 * abs(fine) - abs(coarse)) / 3, abs(fine))
     largest = max(edge, float(np.max(np.abs(second))) * (4000 / span) ** 2)
-    return 1.01 * largest, convex and settled, "the signature is convex"
+    return 1.01 * largest, convex and converged, "the signature is convex"
 
 
 def bound_between_grid(problem: CosineProblem, cosines: Cosines) -> Proof:
@@ -355,8 +355,8 @@ def _curvature_beside_the_kink(grid: GridKernel) -> float:
 def _rough_bound(table: RankTable, curve: float) -> float:
     """Corners and parabolas of all cells, in units of the least tolerance of each."""
     grid = table.kernel
-    at = np.linspace(0, 1, _PIECES, endpoint=False)
-    x = np.append((table.nodes[:-1, None] + np.diff(table.nodes)[:, None] * at).ravel(), grid.high)
+    t = np.linspace(0, 1, _PIECES, endpoint=False)
+    x = np.append((table.nodes[:-1, None] + np.diff(table.nodes)[:, None] * t).ravel(), grid.high)
     values, steps = table(x), np.diff(x)
     miss = np.abs(grid.gram(x) - values @ values.T)
     sup = _cells(miss) + curve / 8 * np.add.outer(steps**2, steps**2)

@@ -227,9 +227,9 @@ def log_p_norm(error: np.ndarray, power: int) -> tuple[float, np.ndarray]:
     return float(np.log(top) + np.log(total) / power), gradient / (total * top)
 
 
-def descend(value: Callable, x: np.ndarray, given: tuple, **options: Any) -> OptimizeResult:
+def descend(value: Callable, x: np.ndarray, arguments: tuple, **options: Any) -> OptimizeResult:
     """Minimise a function that returns its value and its gradient, by L-BFGS."""
-    return minimize(value, x, given, jac=True, method="L-BFGS-B", options=options)
+    return minimize(value, x, arguments, jac=True, method="L-BFGS-B", options=options)
 
 
 LARGEST_LOGARITHM = 300.0

@@ -73,8 +73,8 @@ def reflections(frequencies: np.ndarray, weights: np.ndarray) -> tuple[np.ndarra
     """Projections whose sum is that of modulations: Π cos(a_i) is the mean of cos(Σ ± a_i)."""
     vectors, shares = [], []
     for frequency, weight in zip(frequencies, weights, strict=True):
-        first = int(np.argmax(frequency != 0))  # the first coordinate that is not zero
-        flips = [(1, -1) if w and i != first else (1,) for i, w in enumerate(frequency)]
+        leading = int(np.argmax(frequency != 0))  # the first coordinate that is not zero
+        flips = [(1, -1) if w and i != leading else (1,) for i, w in enumerate(frequency)]
         signs = np.array(list(product(*flips)))
         vectors.append(signs * frequency)
         shares.append(np.full(len(signs), weight / len(signs)))

@@ -208,11 +208,11 @@ class Design(DesignedMapping):
         parts = [f"max error {number_words(self.max_error)}{unit}"]
         if kind == "cosine map":
             if c.alternations >= c.needed:
-                how = f"equioscillates {c.alternations} times"
+                evidence = f"equioscillates {c.alternations} times"
             else:
-                how = "no first-order improvement exists"
+                evidence = "no first-order improvement exists"
             if c.locally_optimal:
-                parts.append(f"no cosine map of {self.n_columns} columns found better ({how})")
+                parts.append(f"no cosine map of {self.n_columns} columns found better ({evidence})")
         where = "all ratios" if self.range is None else "[{:g}, {:g}]".format(*self.range)
         head = (
             f"{kind} of the {self.kernel} kernel, {self.n_columns} columns, {self.error} error on "
@@ -277,9 +277,9 @@ def _table_spec(
     else:
         edges, coef = _tabulate(table)
     if homogeneous:  # φ(0) = 0: a straight line from there to the domain
-        first = np.zeros((1, *coef.shape[1:]))
-        first[0, 1] = coef[0, 0]
-        edges, coef = np.r_[0.0, edges], np.concatenate([first, coef])
+        line = np.zeros((1, *coef.shape[1:]))
+        line[0, 1] = coef[0, 0]
+        edges, coef = np.r_[0.0, edges], np.concatenate([line, coef])
     edges = edges * scale
     uniform = not (table.kernel.rough or homogeneous)
     built = Table.build(

@@ -68,8 +68,8 @@ def gram_bound(
         return 0.0, weights
     factor, least = _factor(gram), np.inf
     for start in starts:
-        given = gram, factor, unit, n_columns
-        optimum = descend(_loss, np.log(start), given, maxiter=steps, maxcor=30)
+        arguments = gram, factor, unit, n_columns
+        optimum = descend(_loss, np.log(start), arguments, maxiter=steps, maxcor=30)
         if optimum.fun < least:
             least, weights = optimum.fun, np.exp(optimum.x - np.max(optimum.x))
     tail, _ = _tail_of_gram(gram, n_columns, weights)
@@ -468,8 +468,8 @@ def _descend(
         basis, back = _basis(kernel, nodes)
     x = np.linalg.lstsq(basis, start, rcond=None)[0].ravel()
     for power in powers:
-        given = power, basis, gram, scale
-        x = descend(_value, x, given, maxiter=steps, maxcor=30, ftol=1e-13, gtol=1e-10).x
+        arguments = power, basis, gram, scale
+        x = descend(_value, x, arguments, maxiter=steps, maxcor=30, ftol=1e-13, gtol=1e-10).x
     return RankTable(kernel, back @ x.reshape(basis.shape[1], -1), nodes)
 
 

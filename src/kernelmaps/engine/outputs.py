@@ -21,19 +21,19 @@ def record_paths() -> Iterator[list[str]]:
     list of str
         Filled while the block runs.
     """
-    taken: list[str] = []
-    token = _paths.set(taken)
+    paths: list[str] = []
+    token = _paths.set(paths)
     try:
-        yield taken
+        yield paths
     finally:
         _paths.reset(token)
 
 
 def note_path(name: str) -> None:
     """Record the path that a call takes (nothing unless `record_paths` is active)."""
-    taken = _paths.get()
-    if taken is not None:
-        taken.append(name)
+    paths = _paths.get()
+    if paths is not None:
+        paths.append(name)
 
 
 def output_dtype(dtype: Any) -> np.dtype:

@@ -199,8 +199,8 @@ class Spec:
         for index, part in enumerate(parts):
             if not isinstance(part, dict):
                 raise FileFormatError("the file's spec has a malformed part.")
-            own = f"{index}/"
-            inner = {k.removeprefix(own): v for k, v in arrays.items() if k.startswith(own)}
+            prefix = f"{index}/"
+            inner = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
             specs.append(cls._from_content(part, inner))
         own_arrays = {name: array for name, array in arrays.items() if "/" not in name}
         return spec_from_file(family, own_arrays, numbers, tuple(specs))

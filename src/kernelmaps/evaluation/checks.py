@@ -138,8 +138,8 @@ def _classify_whole_numbers(values: np.ndarray, counts: np.ndarray) -> Task:
         values, counts
     ):
         often, high = values[np.argmax(counts)], values[-1]
-        how = f"most often {often:g} and rarer towards {high:g}, as counts are"
-        return Task("regression", f"{summary}, {how}")
+        pattern = f"most often {often:g} and rarer towards {high:g}, as counts are"
+        return Task("regression", f"{summary}, {pattern}")
     if n <= _CLASSES_WITH_GAPS:
         return Task("classification", summary)
     low, high = float(values[0]), float(values[-1])

@@ -268,9 +268,9 @@ def choose(
     # Fitted to a frame, the map checks the names of the columns of later ones.
     made = best.candidate.make()
     scaled = made if scaler is None else make_pipeline(clone(scaler), made)
-    chosen = select_columns(scaled, columns).fit(X)
+    chosen_map = select_columns(scaled, columns).fit(X)
     best = replace(best, verdict="chosen", certificate=getattr(made, "certificate_", None))
-    return Choice(chosen, best, rejected, kernel, requirements, search.notes, columns)
+    return Choice(chosen_map, best, rejected, kernel, requirements, search.notes, columns)
 
 
 def _read_rows(X: Any, kernel: Any) -> tuple[Any, list[str] | None]:
@@ -419,8 +419,8 @@ class _Search:
             raise self._failure()
         # Of as many columns, the safer one: times of milliseconds would decide by chance.
         best = min(self._good, key=lambda item: (item.columns, item.bound))
-        others = [item for item in self.measured if item is not best]
-        rejected = [replace(item, verdict=self._verdict(item, best)) for item in others]
+        losers = [item for item in self.measured if item is not best]
+        rejected = [replace(item, verdict=self._verdict(item, best)) for item in losers]
         return best, sorted(rejected, key=lambda item: (item.columns, item.bound))
 
     def _failure(self) -> ToleranceError:

@@ -142,8 +142,8 @@ def compare(
     methods = _map_methods(maps, pairs, (sizes, joint_sizes), random_state, task, middle)
     if with_baselines:
         limits = {"size": max(joint_sizes), "exact_rows": exact_rows, "sparse": sparse.issparse(X)}
-        cheap, *others = baselines(pairs, task, middle, **limits)
-        methods = [cheap, *methods, *others]
+        linear, *other_baselines = baselines(pairs, task, middle, **limits)
+        methods = [linear, *methods, *other_baselines]
     _check_methods(methods, maps, kernels)
     most_rows = None if budget is None else max(_FEWEST_ROWS, int(ROWS_PER_SECOND * budget))
     problem = Problem(X, y, task, cv, random_state).sample(most_rows)

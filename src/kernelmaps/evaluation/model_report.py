@@ -110,8 +110,8 @@ def model_report(
     """
     check_is_fitted(model)
     if X is None and (y is not None or rows is not None):
-        given = "y" if y is not None else "rows"
-        raise ValueError(f"model_report: {given}= is of the rows of X; pass X=, too.")
+        stated = "y" if y is not None else "rows"
+        raise ValueError(f"model_report: {stated}= is of the rows of X; pass X=, too.")
     blocks = X if X is None or callable(X) else _one_block(model, X, y, exposure)
     report_rows = ReportRows(model, blocks)
     for row in () if rows is None else rows:
@@ -422,5 +422,5 @@ def _check(report_rows: ReportRows) -> dict[str, Any] | None:
 
 def _points(truth: np.ndarray, guess: np.ndarray) -> list[list[float]]:
     """Predictions and targets of at most `_POINTS` rows, evenly among them."""
-    taken = evenly_spaced(len(truth), _POINTS)
-    return round_numbers(np.column_stack([guess[taken], truth[taken]]), 5)
+    shown = evenly_spaced(len(truth), _POINTS)
+    return round_numbers(np.column_stack([guess[shown], truth[shown]]), 5)

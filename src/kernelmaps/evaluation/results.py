@@ -236,15 +236,15 @@ class Comparison(Tabled):
         (best, *slower), use = self.ties(exact=False), self[label]
         rivals = self.frame[self.frame["kind"] != "exact"]
         n_finished = int((rivals["status"] == "finished").sum())
-        among = "" if n_finished == len(rivals) else f" of the {n_finished} methods that finished"
-        among += ", exact kernel machines aside" if self.finished["kind"].iloc[0] == "exact" else ""
+        scope = "" if n_finished == len(rivals) else f" of the {n_finished} methods that finished"
+        scope += ", exact kernel machines aside" if self.finished["kind"].iloc[0] == "exact" else ""
         if label != best:
             seconds = [row.seconds + row.predict_seconds for row in (self[best], use)]
             return (
-                f"it is statistically tied with the best{among} ({best}, {self[best].score:.3f}) "
+                f"it is statistically tied with the best{scope} ({best}, {self[best].score:.3f}) "
                 f"and {seconds[0] / max(seconds[1], 1e-9):.1f} times as fast"
             )
-        reason = f"it has the best score{among}"
+        reason = f"it has the best score{scope}"
         if use.rows < self.data["rows"]:
             return f"{reason} on {use.rows:,} of {self.data['rows']:,} rows"
         return f"{reason}, and the {len(slower)} tied with it are slower" if slower else reason
@@ -263,11 +263,11 @@ class Comparison(Tabled):
         """A rich table, narrow enough for 100 characters: best first, then those on fewer rows."""
         from rich.text import Text
 
-        use, ties, first = self.recommended(), self.ties(), next(iter(self.finished.index), "")
+        use, ties, best = self.recommended(), self.ties(), next(iter(self.finished.index), "")
         marks = dict.fromkeys(ties if len(ties) > 1 else [], "=") | {use: "*"}
         caption = [self.use_this()[0]]
-        if use is not None and self[first].kind == "exact":
-            caption.append(f"{_PEERS['exact']} {self._compare_scores(first, use)}")
+        if use is not None and self[best].kind == "exact":
+            caption.append(f"{_PEERS['exact']} {self._compare_scores(best, use)}")
         if len(ties) > 1:
             caption.append("= statistically tied with the best; * the recommended one.")
         title = f"{self.data['name']} ({self.data['rows']:,} × {self.data['columns']:,})"

@@ -176,8 +176,8 @@ class PredictionScores:
         parts, n_rows = [], 0
         for X in blocks:
             columns = self.model._columns(X)
-            taken = np.arange(min(CHECKED_ROWS - n_rows, len(columns[0])))
-            parts.append([column.take(taken) for column in columns])
+            rows = np.arange(min(CHECKED_ROWS - n_rows, len(columns[0])))
+            parts.append([column.take(rows) for column in columns])
             n_rows += len(parts[-1][0])
             if n_rows == CHECKED_ROWS:
                 break

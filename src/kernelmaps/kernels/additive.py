@@ -359,5 +359,5 @@ def _taken(X: Any, columns: np.ndarray) -> Any:
     if is_foreign(X):
         xp = namespace_of(X)
         return xp.take(X, xp.asarray(columns, device=X.device), axis=1)
-    taken = X[:, columns]
-    return np.ascontiguousarray(taken) if isinstance(taken, np.ndarray) else taken
+    selected = X[:, columns]
+    return np.ascontiguousarray(selected) if isinstance(selected, np.ndarray) else selected

@@ -407,11 +407,11 @@ class AnchorMap(AdditiveMap):
         return np.unique(place(low, high, self.n_anchors))  # close ones may be equal
 
     def _given_anchors(self, n_features: int) -> list[np.ndarray]:
-        given = list(self.anchors) if np.iterable(self.anchors) else [self.anchors]
-        shared = all(np.ndim(value) == 0 for value in given)
-        given = [given] if shared else given
+        lists = list(self.anchors) if np.iterable(self.anchors) else [self.anchors]
+        shared = all(np.ndim(value) == 0 for value in lists)
+        lists = [lists] if shared else lists
         try:
-            rows = [np.sort(np.asarray(row, dtype=np.float64)) for row in given]
+            rows = [np.sort(np.asarray(row, dtype=np.float64)) for row in lists]
         except (TypeError, ValueError):
             rows = []
         if not rows or any(r.ndim != 1 or not r.size or not np.isfinite(r).all() for r in rows):
@@ -426,9 +426,9 @@ class AnchorMap(AdditiveMap):
         return rows if len(rows) == n_features else rows * n_features
 
     def _range(self, data_range: tuple[np.ndarray, ...]) -> tuple[np.ndarray, np.ndarray]:
-        given = (None, None) if self.feature_range is None else self.feature_range
+        limits = (None, None) if self.feature_range is None else self.feature_range
         try:
-            pairs = zip(data_range, given, strict=True)
+            pairs = zip(data_range, limits, strict=True)
             ends = [f if w is None else np.asarray(w, float) for f, w in pairs]
             low, high = (np.array(np.broadcast_to(end, data_range[0].shape)) for end in ends)
             fits = np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()
@@ -691,9 +691,9 @@ def _cells(
     table: Table, s: int, cuts: np.ndarray, bins: np.ndarray, pieces: int
 ) -> tuple[np.ndarray, ...]:
     """Ends of the pieces of bins, and φ at both, taken from inside the bin."""
-    at = np.linspace(0, 1, pieces + 1)
-    low = cuts[bins, None] + at[:-1] * (cuts[bins + 1] - cuts[bins])[:, None]
-    high = cuts[bins, None] + at[1:] * (cuts[bins + 1] - cuts[bins])[:, None]
+    places = np.linspace(0, 1, pieces + 1)
+    low = cuts[bins, None] + places[:-1] * (cuts[bins + 1] - cuts[bins])[:, None]
+    high = cuts[bins, None] + places[1:] * (cuts[bins + 1] - cuts[bins])[:, None]
     coef = table.polynomials(s)[bins]
     if table.degree == 0:
         phi = np.repeat(coef[:, 0], pieces, axis=0)

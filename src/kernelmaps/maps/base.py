@@ -500,13 +500,13 @@ class AdditiveMap(MapOfDomain):
         check_number(self, "probability", probability, "between 0 and 1", lambda p: 0 < p < 1)
         X, extent = self._check_rows(X, reset=False)
         self._check_domain(X, extent.columns)
-        limits, seen = None, max(abs(extent.minimum), abs(extent.maximum))
+        limits, largest_seen = None, max(abs(extent.minimum), abs(extent.maximum))
         if largest is not None:
             check_positive(self, "largest", largest, "a positive number or None")
-            if seen > largest:
+            if largest_seen > largest:
                 raise ValueError(
                     f"{type(self).__name__}: largest={largest:g} says that no value is larger, but "
-                    f"X has values of size {seen:g}. Raise it, or leave it out."
+                    f"X has values of size {largest_seen:g}. Raise it, or leave it out."
                 )
             limits = np.full(self.n_features_in_, float(largest))
         elif self.out_of_domain == "raise":
@@ -521,8 +521,8 @@ class AdditiveMap(MapOfDomain):
         where = "rows like these, if their features are independent"
         found = float(np.max(np.abs(errors.sum(axis=1)), initial=0.0))
         if exceeded > (1 - probability) / 2:
-            how = "too few rows to tell how large values get; say so with largest="
-            return Certificate(np.inf, "absolute", where, how, probability, found=found)
+            reason = "too few rows to tell how large values get; say so with largest="
+            return Certificate(np.inf, "absolute", where, reason, probability, found=found)
         bound = self._feature_bound(limits)
         if output_dtype(X.dtype) == np.float32:
             columns = int(np.max(self._columns_per_feature()))

@@ -114,9 +114,9 @@ class ScaledMap(AdditiveMap):
         else:
             check_positive(self, "scale", self.scale, f"a positive number or one of {_RULES}")
             self.scale_ = float(self.scale)
-        how = self._describe(float(low), float(high))
+        words = self._describe(float(low), float(high))
         certificate = Certificate(
-            self._bound(float(high)), "absolute", f"0 <= x, y <= {high:g}", how
+            self._bound(float(high)), "absolute", f"0 <= x, y <= {high:g}", words
         )
         self.certificate_ = certificate.with_rounding(float(high), columns)
         numbers = {"n_components": columns, "scale": self.scale_, "signed": self._signed}

@@ -335,8 +335,8 @@ class RandomFourierMap(JointMap):
         columns = check_count(self, "n_components", self.n_components)
         rng = generator(self.random_state)
         self.kernel_ = resolve_kernel("RandomFourierMap", self.kernel, self.sigma, X, rng)
-        how = rng, output_dtype(X.dtype), self.sampling
-        spec = draw_fourier(self, self.kernel_, columns, X.shape[1], *how)
+        drawing = rng, output_dtype(X.dtype), self.sampling
+        spec = draw_fourier(self, self.kernel_, columns, X.shape[1], *drawing)
         warn_if_degenerate("RandomFourierMap", self.kernel_, X, SCALE_ADVICE)
         return spec
 
@@ -537,8 +537,8 @@ class CompressiveFourierMap(JointMap):
         projection, scale = self._measurement_stage(X, rng)
         self.n_measurements_ = X.shape[1] if projection is None else n_outputs(projection)
         self.kernel_ = self._resolved_kernel(X, projection, scale, rng)
-        how = rng, output_dtype(X.dtype), self.sampling
-        features = draw_fourier(self, self.kernel_, columns, self.n_measurements_, *how)
+        drawing = rng, output_dtype(X.dtype), self.sampling
+        features = draw_fourier(self, self.kernel_, columns, self.n_measurements_, *drawing)
         warn_if_degenerate("CompressiveFourierMap", self.kernel_, X, SCALE_ADVICE)
         return features if projection is None else Spec("chain", parts=(projection, features))
 
@@ -587,10 +587,10 @@ class CompressiveFourierMap(JointMap):
         """The measurement matrix A (m, d), checked, and the scale √d / ‖A‖_F."""
         name = "measurement_matrix"
         try:
-            given = check_array(self.measurement_matrix, accept_sparse="csr", input_name=name)
+            matrix = check_array(self.measurement_matrix, accept_sparse="csr", input_name=name)
         except ValueError as error:  # of complex numbers, it does not name the argument
             raise ValueError(f"CompressiveFourierMap: {name}: {error}") from error
-        matrix = dense(given).astype(np.float64)
+        matrix = dense(matrix).astype(np.float64)
         m, d = matrix.shape
         if (m if self.measured else d) != n_columns or m > d or not matrix.any():
             shape = f"({n_columns}, d)" if self.measured else f"(m, {n_columns})"

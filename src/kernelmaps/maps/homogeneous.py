@@ -152,9 +152,9 @@ def pair_weights(X: Any, gamma: float, n_jobs: int | None = None) -> np.ndarray:
         place = np.minimum(apart.astype(np.intp), width - 2)
         amount, share = roots[first[some]] * roots[second[some]], np.minimum(apart - place, 1.0)
         length = len(place) * width
-        at = (place + np.arange(0, length, width)[:, None]).ravel()
-        weights = np.bincount(at, (amount * (1 - share)).ravel(), length)
-        parts.append(weights + np.bincount(at + 1, (amount * share).ravel(), length))
+        positions = (place + np.arange(0, length, width)[:, None]).ravel()
+        weights = np.bincount(positions, (amount * (1 - share)).ravel(), length)
+        parts.append(weights + np.bincount(positions + 1, (amount * share).ravel(), length))
     table = np.concatenate(parts).reshape(len(first), -1)
     return table[:, : 1 + int(np.flatnonzero(table.any(axis=0)).max())]
 
@@ -181,8 +181,8 @@ def _sample(X: Any, n_jobs: int | None) -> np.ndarray:
         rows = np.append(rows, least.argmin(axis=0))
     sample = X[np.unique(rows)]
     used = np.flatnonzero(np.asarray(abs(sample).sum(axis=0)).ravel())
-    most = max(1, 2 * _ENTRIES // sample.shape[0] ** 2)
-    used = used[evenly_spaced(len(used), most)]
+    n_rows = max(1, 2 * _ENTRIES // sample.shape[0] ** 2)
+    used = used[evenly_spaced(len(used), n_rows)]
     return dense(sample[:, used]).astype(np.float64)
 
 

@@ -229,8 +229,8 @@ class NystroemMap(JointMap):
     def _centres(self, X: Any, count: int, rng: np.random.Generator) -> np.ndarray:
         from sklearn.cluster import KMeans
 
-        most = max(_LEAST_ROWS, _ROWS_OF_CENTRE * count)
-        sample = np.unique(_rows(X, rng.permutation(X.shape[0])[:most]), axis=0)
+        n_rows = max(_LEAST_ROWS, _ROWS_OF_CENTRE * count)
+        sample = np.unique(_rows(X, rng.permutation(X.shape[0])[:n_rows]), axis=0)
         if len(sample) <= count:
             return sample
         if self.additive:

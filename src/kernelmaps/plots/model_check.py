@@ -108,10 +108,10 @@ class CheckDisplay(PanelDisplay):
     def panels(self) -> list[dict[str, Any]]:
         """All that is drawn, as numbers and words."""
         theoretical, observed = self.qq
-        taken = evenly_spaced(len(observed), _MAX_POINTS)
+        shown = evenly_spaced(len(observed), _MAX_POINTS)
         panels = [
             {
-                "name": "QQ plot", "x": theoretical[taken], "y": observed[taken], "levels": None,
+                "name": "QQ plot", "x": theoretical[shown], "y": observed[shown], "levels": None,
                 "trend": (theoretical[[0, -1]], theoretical[[0, -1]]),
                 "labels": ("normal quantile", "residual"),
             }
@@ -131,9 +131,9 @@ class CheckDisplay(PanelDisplay):
             values, residuals = np.searchsorted(shown, codes[rows]), residuals[rows]
         rows = np.flatnonzero(np.isfinite(values))
         values, residuals = values[rows], residuals[rows]
-        taken = evenly_spaced(len(values), _MAX_POINTS)
+        shown = evenly_spaced(len(values), _MAX_POINTS)
         return {
-            "name": name, "x": values[taken], "y": residuals[taken], "levels": levels,
+            "name": name, "x": values[shown], "y": residuals[shown], "levels": levels,
             "trend": _means(values, residuals, levels), "labels": ("", "residual"),
         }  # fmt: skip
 

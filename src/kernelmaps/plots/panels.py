@@ -182,7 +182,7 @@ def _shape_panel(
         value, error = shape.missing.reshape(2, -1)
         missing = np.stack([value, value - 2 * error, value + 2 * error], axis=1)
     shares = shape.density if shape.levels is None else shape.density[shown]
-    first, last = float(shape.grid[0]), float(shape.grid[-1])
+    left, right = float(shape.grid[0]), float(shape.grid[-1])
     return {
         "name": shape.name,
         "grid": shape.grid[: len(shown)],
@@ -196,7 +196,7 @@ def _shape_panel(
         "left_out": count - len(shown),
         "missing": missing,
         "points": points,
-        "ticks": None if shape.ticks is None else [t for t in shape.ticks if first <= t[0] <= last],
+        "ticks": None if shape.ticks is None else [t for t in shape.ticks if left <= t[0] <= right],
         "range": (low - margin, high + margin),
     }
 
@@ -526,10 +526,10 @@ class PairFunctionDisplay(PanelDisplay):
             The display.
         """
         self._set_axes(axes, columns)
-        most = float(self.limits[-1])
+        largest = float(self.limits[-1])
         for ax, panel in zip(self.axes_, self.panels, strict=True):
             image = ax.imshow(
-                panel["values"][..., -1].T, cmap="RdBu", vmin=-most, vmax=most, aspect="auto",
+                panel["values"][..., -1].T, cmap="RdBu", vmin=-largest, vmax=largest, aspect="auto",
                 origin="lower",
             )  # fmt: skip
             ax.set_title(printable(panel["name"]), fontsize=9, parse_math=False)

@@ -57,8 +57,8 @@ def shape_functions(
             "cannot be drawn. Fit an additive model, or a ridge model on an additive map."
         )
     if names is None:
-        known = getattr(feature_map, "feature_names_in_", None)
-        names = getattr(model, "feature_names_in_", known)
+        fitted_names = getattr(feature_map, "feature_names_in_", None)
+        names = getattr(model, "feature_names_in_", fitted_names)
     # All features are moved at once: as each acts on its own columns alone, row i of the grid gives
     # every feature its own i-th value. Means and densities are taken over the domain.
     coef, d = np.atleast_2d(coef), feature_map.n_features_in_

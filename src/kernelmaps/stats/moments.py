@@ -310,9 +310,9 @@ class Moments(Statistics):
         self.V: Any = None
         self.G = None
         self.closed = classes is not None
-        given = np.unique([] if classes is None else classes)
-        self.classes: Any = given if target == "class" else None
-        self.y_shift, self.b, self.yy = np.zeros((3, len(given)))
+        labels = np.unique([] if classes is None else classes)
+        self.classes: Any = labels if target == "class" else None
+        self.y_shift, self.b, self.yy = np.zeros((3, len(labels)))
 
     # ---- the monoid -------------------------------------------------------------------------
 
@@ -861,7 +861,7 @@ class FoldMoments(_Composite):
     def _split(self, Z: Any, y: Any, w: Any, start: int) -> list[tuple[Any, Any, Any]]:
         fold = fold_of_row(np.arange(start, start + Z.shape[0]), len(self.parts))
         rows = (np.flatnonzero(fold == f) for f in range(len(self.parts)))
-        return [(Z[taken], *(v if v is None else v[taken] for v in (y, w))) for taken in rows]
+        return [(Z[part], *(v if v is None else v[part] for v in (y, w))) for part in rows]
 
 
 class KernelMoments(_Composite):

@@ -175,8 +175,8 @@ def _cells(sets: Sequence[np.ndarray]) -> tuple[int, list[int], list[np.ndarray]
         cells = [
             np.maximum((bits >> shift) - k, 0) for bits, k in zip(distances, keys, strict=True)
         ]
-        crowded = any((c[1:] == c[:-1]).any() for c in cells)
-        if not crowded or 2 * sum(int(c.max(initial=0)) + 1 for c in cells) > most:
+        is_shared = any((c[1:] == c[:-1]).any() for c in cells)
+        if not is_shared or 2 * sum(int(c.max(initial=0)) + 1 for c in cells) > most:
             break
     before = [np.searchsorted(c, np.arange(int(c.max(initial=0)) + 2)) for c in cells]
     return shift, keys, before

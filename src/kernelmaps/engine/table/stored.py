@@ -115,7 +115,7 @@ class Table:
         set_of = np.arange(len(column) - 1, dtype=np.int32)
         return replace(self, set_of=set_of, column=column, **of_sets)
 
-    def beside(self, other: Table) -> Table:
+    def join(self, other: Table) -> Table:
         """The table of the features of both, whose bins and polynomials are of the same kind."""
         joined = {
             name: np.concatenate([getattr(self, name), getattr(other, name)])

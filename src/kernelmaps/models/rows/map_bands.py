@@ -68,7 +68,7 @@ class Bands:
             transforms, index = np.concatenate([transforms, identity]), len(transforms)
         of_others = np.full(len(table.origin), index, np.int32)
         transform_of = np.concatenate([self.transform_of, of_others])
-        return Bands(self.table.beside(table), transforms, transform_of)
+        return Bands(self.table.join(table), transforms, transform_of)
 
 
 def bands_of(spec: Spec, X: Any, dtype: np.dtype) -> Bands:

@@ -49,10 +49,10 @@ def weight_memory(tables: BasisTables) -> np.ndarray:
 
 def workspace_for(tables: BasisTables, rows: RowArrays) -> RowWorkspace:
     """Memory for one thread that visits such rows."""
-    most = int(np.diff(rows.indptr).max(initial=0)) if rows.sparse else rows.width
+    longest = int(np.diff(rows.indptr).max(initial=0)) if rows.sparse else rows.width
     dtype, lanes = tables.basis.values.coef.dtype, tables.lanes
-    f, move = aligned(max(1, most) * lanes, dtype), aligned(lanes, dtype)
-    return RowWorkspace(locations_for(most), f, move)
+    f, move = aligned(max(1, longest) * lanes, dtype), aligned(lanes, dtype)
+    return RowWorkspace(locations_for(longest), f, move)
 
 
 def unpack_weights(flat: np.ndarray, tables: BasisTables, n_outputs: int) -> np.ndarray:

@@ -72,17 +72,17 @@ class LassoModel:
             )
 
     def _solve_path(
-        self, at: LinearProblem, stats: Moments, columns: np.ndarray, alphas: np.ndarray
+        self, base: LinearProblem, stats: Moments, columns: np.ndarray, alphas: np.ndarray
     ) -> tuple[np.ndarray, int]:
         """Weights of all α.
 
         Targets s times as large have weights s times as large, and a loss s² times as large: a
         norm of them has to be weighted 1/s, a square 1.
         """
-        self._check_features(at.kernel, at.back is not None)
+        self._check_features(base.kernel, base.back is not None)
         groups = None
         if self.groups is not None:
-            groups = at.kernel if isinstance(self.groups, str) else np.asarray(self.groups)
+            groups = base.kernel if isinstance(self.groups, str) else np.asarray(self.groups)
             groups = groups[columns]
         l1, other = self.l1_ratio / self._target_scale, 1.0 - self.l1_ratio
         other = other if groups is None else other / self._target_scale

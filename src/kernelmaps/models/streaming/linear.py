@@ -180,8 +180,8 @@ class LinearProblem:
         size, results = 0, None
         if model._has_alpha_rule():
             problems = model._problems(self.total)
-            chosen = [model._best_alpha(self, problems, columns) for columns in candidates]
-            alphas, values = np.array(chosen).T
+            best_alphas = [model._best_alpha(self, problems, columns) for columns in candidates]
+            alphas, values = np.array(best_alphas).T
             size = int(np.argmax(values))
             alpha = float(alphas[size])
             results = {"alpha": alphas, "n_components": sizes, f"log_{model.alpha}": values}
@@ -370,8 +370,8 @@ class StreamingLinear(BaseEstimator):
             with rows.solve_on_device(self):
                 values, vectors = principal_axes(moments.scatter())
             sizes = kernel.sizes(self._sizes())
-            most = max(component_count(name, size, values, moments.n) for size in sizes)
-            self._axes.append(vectors[:, :most])
+            largest = max(component_count(name, size, values, moments.n) for size in sizes)
+            self._axes.append(vectors[:, :largest])
         return features.projected(self._axes)
 
     def _check_one_pass(self) -> None:
@@ -723,10 +723,10 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
         )  # an indicator matrix
         if is_first and classes is None and not several:
             raise ValueError("classes must be passed on the first call to partial_fit.")
-        given = None if is_first or classes is None else np.unique(classes)
-        if given is not None and not np.array_equal(given, self.classes_):
+        labels = None if is_first or classes is None else np.unique(classes)
+        if labels is not None and not np.array_equal(labels, self.classes_):
             raise ValueError(
-                f"classes={given!r} is not the same as on the first call to "
+                f"classes={labels!r} is not the same as on the first call to "
                 f"partial_fit, {self.classes_!r}"
             )
         rows.add_chunk(self, X, y, sample_weight, classes)

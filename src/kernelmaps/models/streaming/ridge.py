@@ -59,9 +59,12 @@ class LeaveOneOut:
     shift = ()  # nothing to be centred on: see `fold`
 
     def __init__(
-        self, at: LinearProblem, spectra: Sequence[tuple[np.ndarray, Spectrum]], alphas: np.ndarray
+        self,
+        base: LinearProblem,
+        spectra: Sequence[tuple[np.ndarray, Spectrum]],
+        alphas: np.ndarray,
     ) -> None:
-        stats, self.projection = at.total, at.projection
+        stats, self.projection = base.total, base.projection
         self.tag, self.classes, self.multilabel = stats.tag, stats.classes, stats.multilabel
         self.mean, self.y_mean, self.weight = stats.mean, stats.y_mean, stats.weight
         self.spectra, self.alphas = spectra, alphas
@@ -116,33 +119,37 @@ class RidgeModel:
     _alpha_rules: ClassVar[tuple[str, ...]] = ("evidence",)
 
     def _solve_path(
-        self, at: LinearProblem, stats: Moments, columns: np.ndarray, alphas: np.ndarray
+        self, base: LinearProblem, stats: Moments, columns: np.ndarray, alphas: np.ndarray
     ) -> tuple[np.ndarray, int]:
         """Solve the normal equations; one iteration, so to say."""
-        return quadratic.ridge_path(stats, columns, alphas, at.diagonal and stats is at.total), 1
+        return quadratic.ridge_path(
+            stats, columns, alphas, base.diagonal and stats is base.total
+        ), 1
 
     def _errors_by(
-        self, criterion: str, at: LinearProblem, problems: list[Moments],
+        self, criterion: str, base: LinearProblem, problems: list[Moments],
         candidates: list[np.ndarray], alphas: np.ndarray, second_pass: Any,
     ) -> np.ndarray:  # fmt: skip
         """Generalised cross-validation or leave-one-out for every size and α."""
         if criterion == "gcv":
-            spectra = [self._decompose(at, problems, columns) for columns in candidates]
+            spectra = [self._decompose(base, problems, columns) for columns in candidates]
             return np.array([[sum(s.gcv(a) for s in some) for a in alphas] for some in spectra])
         if second_pass is None:
             raise ValueError(
                 f"{type(self).__name__}: leave-one-out needs a second pass over the rows, which "
                 "partial_fit, merge and refit do not have; use 'gcv' or a number of folds"
             )
-        by_size = [(columns, spectrum_of(at.total, columns, at.diagonal)) for columns in candidates]
-        loo = second_pass(LeaveOneOut(at, by_size, alphas))
-        return loo.errors / at.total.weight
+        by_size = [
+            (columns, spectrum_of(base.total, columns, base.diagonal)) for columns in candidates
+        ]
+        loo = second_pass(LeaveOneOut(base, by_size, alphas))
+        return loo.errors / base.total.weight
 
     def _best_alpha(
-        self, at: LinearProblem, problems: list[Moments], columns: np.ndarray
+        self, base: LinearProblem, problems: list[Moments], columns: np.ndarray
     ) -> tuple[float, float]:
         """The α of largest evidence, and its logarithm."""
-        spectra = self._decompose(at, problems, columns)
+        spectra = self._decompose(base, problems, columns)
         if any(not spectrum.weight > 1 for spectrum in spectra):
             raise ValueError(
                 f"{type(self).__name__}: alpha='evidence' needs at least two rows: one says "
@@ -152,10 +159,10 @@ class RidgeModel:
 
     @staticmethod
     def _decompose(
-        at: LinearProblem, problems: list[Moments], columns: np.ndarray
+        base: LinearProblem, problems: list[Moments], columns: np.ndarray
     ) -> list[Spectrum]:
         """The eigendecomposition of each problem."""
-        return [spectrum_of(p, columns, at.diagonal and p is at.total) for p in problems]
+        return [spectrum_of(p, columns, base.diagonal and p is base.total) for p in problems]
 
 
 @dataclass(frozen=True)
@@ -197,13 +204,13 @@ class RidgePosterior:
 
     @classmethod
     def from_sums(
-        cls, at: LinearProblem, columns: np.ndarray, alpha: float, W: np.ndarray
+        cls, base: LinearProblem, columns: np.ndarray, alpha: float, W: np.ndarray
     ) -> RidgePosterior:
         """The posterior from the sums; W of shape (t, k) are the weights on `columns`."""
-        stats = at.total
-        R = quadratic.inverse_root(stats, columns, alpha, at.diagonal)
+        stats = base.total
+        R = quadratic.inverse_root(stats, columns, alpha, base.diagonal)
         trace = np.count_nonzero(R.any(axis=0)) - alpha * (R**2).sum()
-        root = R if at.back is None else at.back[:, columns] @ R
+        root = R if base.back is None else base.back[:, columns] @ R
         offset = stats.mean[columns] @ R
         # A perfect fit leaves the rounding of the scatter of the targets.
         rounding = np.finfo(np.float64).eps * stats.y_scatter()
@@ -371,15 +378,15 @@ class StreamingRidge(RidgeModel, StreamingRegression):
         if self._posterior_of is None or self._posterior_of[0] is not solution:
             sizes = self._sizes()
             with rows.solve_on_device(self):
-                at = LinearProblem.project(self, sizes)
-                candidates = at.candidates(sizes)
-                counts = [at.count_components(columns) for columns in candidates]
+                base = LinearProblem.project(self, sizes)
+                candidates = base.candidates(sizes)
+                counts = [base.count_components(columns) for columns in candidates]
                 # A file may name a size that is none of these: any of them has a posterior.
                 count = solution.n_components
                 index = counts.index(count) if count in counts else 0
                 columns = candidates[index]
-                W = solution.coef if at.back is None else solution.coef @ at.back[:, columns]
-                posterior = RidgePosterior.from_sums(at, columns, solution.alpha, W)
+                W = solution.coef if base.back is None else solution.coef @ base.back[:, columns]
+                posterior = RidgePosterior.from_sums(base, columns, solution.alpha, W)
             self._posterior_of = solution, posterior
         return self._posterior_of[1]
 

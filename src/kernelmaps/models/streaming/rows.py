@@ -93,8 +93,8 @@ class Part:
 
         spec = getattr(self.map, "spec_", None)
         map_hash = joblib.hash(self.map) if spec is None else spec.hash
-        others = (None if v is None else joblib.hash(v) for v in (self.columns, self.axes))
-        return repr((map_hash, *others))
+        other_hashes = (None if v is None else joblib.hash(v) for v in (self.columns, self.axes))
+        return repr((map_hash, *other_hashes))
 
 
 @schema.record
@@ -250,11 +250,11 @@ class DeviceRows(SlicedSource):
         return self._copy_rows(np.arange(min(rows, self.n_rows)))
 
     def sample(self, rows: int) -> Block | None:
-        taken, ends = sampled_rows(self.n_rows, rows), np.zeros(0, np.int64)
-        if len(taken) < self.n_rows and 2 * self.n_features <= rows:
-            found = [to_host(find(dim=0)) for find in (self.X.argmin, self.X.argmax)]
-            ends = np.unique(np.concatenate(found))
-        return self._copy_rows(np.concatenate([taken, ends]))
+        sampled, ends = sampled_rows(self.n_rows, rows), np.zeros(0, np.int64)
+        if len(sampled) < self.n_rows and 2 * self.n_features <= rows:
+            extremes = [to_host(find(dim=0)) for find in (self.X.argmin, self.X.argmax)]
+            ends = np.unique(np.concatenate(extremes))
+        return self._copy_rows(np.concatenate([sampled, ends]))
 
     def _copy_rows(self, rows: np.ndarray) -> Block:
         X = self.X[devices.to_device(rows, self.X.device)]
@@ -578,7 +578,7 @@ def check_mergeable(model: Any, other: Any) -> None:
         raise TypeError(f"{name}.merge takes another {name}, got {other!r}")
     validation.check_is_fitted(model, "stats_")
     validation.check_is_fitted(other, "stats_")
-    names, other_names = (getattr(each, "feature_names_in_", None) for each in (model, other))
+    names, other_names = (getattr(e, "feature_names_in_", None) for e in (model, other))
     if names is not None and other_names is not None:
         check_order(other_names, names, f"{name}.merge: the other model")
 

@@ -220,14 +220,14 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
 
     def _check_chunk(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """One chunk of rows; its values are still to be checked."""
-        name, first = type(self).__name__, not hasattr(self, "machine_")
+        name, is_first = type(self).__name__, not hasattr(self, "machine_")
         if isinstance(X, Codes) or inputs.is_out_of_core(X):
             raise TypeError(
                 f"{name}.partial_fit takes one chunk of rows, an array or a CSR matrix, got "
                 f"{type(X).__name__}; use fit for files, streams and codes."
             )
         inputs.refuse_table(name, X)
-        if not first and self.machine_.on_codes:
+        if not is_first and self.machine_.on_codes:
             raise ValueError(
                 f"{name}.partial_fit continues with values, but the model was fitted on codes. Fit "
                 "it on values, or use fit with all codes."
@@ -235,7 +235,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         if not hasattr(self, "n_samples_seen_"):
             self._check_parameters()
         with inputs.naming_gams(X):
-            return inputs.check_rows(self, X, y, reset=first)
+            return inputs.check_rows(self, X, y, reset=is_first)
 
     def _fit_chunk(self, X: Any, targets: Targets) -> None:
         """Learn from one chunk."""
@@ -258,13 +258,13 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         training: Any = getattr(self, "_chunks", None)
         progress: Any = getattr(self, "_progress", None)  # of a model that was saved
         kind = sparse.issparse(rows), rows.dtype
-        first = kind if training is None and progress is None else (training or progress).kind
-        if first != kind:  # its tables are in use
-            found, expected = (
-                f"{'sparse' if s else 'dense'} {dtype}" for s, dtype in (kind, first)
+        first_kind = kind if training is None and progress is None else (training or progress).kind
+        if first_kind != kind:  # its tables are in use
+            actual, expected = (
+                f"{'sparse' if s else 'dense'} {dtype}" for s, dtype in (kind, first_kind)
             )
             raise TypeError(
-                f"{name}.partial_fit: the first chunk was {expected}, this one is {found}: "
+                f"{name}.partial_fit: the first chunk was {expected}, this one is {actual}: "
                 "convert it."
             )
         if training is None:

@@ -231,13 +231,13 @@ class AdditiveSVC(outputs.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
             The model after this chunk.
         """
         refuse_training_on_gpu(self, "partial_fit", X, y, sample_weight)
-        first = not hasattr(self, "machine_")
-        has_labels = is_indicators(self, y) or (self._multilabel and not first)
+        is_first = not hasattr(self, "machine_")
+        has_labels = is_indicators(self, y) or (self._multilabel and not is_first)
         refuse_outputs(type(self).__name__, "partial_fit", labels=has_labels)
         X, y = self._check_chunk(X, y)
         check_classification_targets(y)
         name = f"{type(self).__name__}.partial_fit"
-        if first:
+        if is_first:
             self.__dict__.pop("classes_", None)
         _check_partial_fit_first_call(self, classes)
         if len(self.classes_) < 2:
@@ -605,10 +605,10 @@ class AdditiveSVR(outputs.ScoresAnywhere, RegressorMixin, AdditiveSVM):
             The model after this chunk.
         """
         refuse_training_on_gpu(self, "partial_fit", X, y, sample_weight)
-        first = not hasattr(self, "machine_")
+        is_first = not hasattr(self, "machine_")
         X, y = self._check_chunk(X, y)
         weight = weights_of(self, sample_weight, len(y))
-        if first:
+        if is_first:
             targets = self._targets(y, weight)
         else:
             numbers = np.asarray(y, np.float64) - self._centre

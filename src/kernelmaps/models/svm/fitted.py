@@ -146,9 +146,9 @@ class SavedMap:
         if self.domain_ is None or self.out_of_domain == "extrapolate":
             return
         lower, upper = (np.asarray(end, np.float64) for end in self.domain_)
-        known = self._known_names if self.feature_names_in_ is None else self.feature_names_in_
+        names = self._known_names if self.feature_names_in_ is None else self.feature_names_in_
         message = extent.describe_outside_domain(
-            self.saved_class, (low, high), (lower, upper), self.out_of_domain, known
+            self.saved_class, (low, high), (lower, upper), self.out_of_domain, names
         )
         if message is not None and not self._warned:
             self._warned = True
@@ -543,9 +543,9 @@ class AdditiveMachine:
                 "to export it."
             )
         summary = self.summary
-        most = float(np.maximum(np.abs(summary.low), np.abs(summary.high)).max())
-        least, most = (summary.least / _BEYOND, most * _BEYOND) if most > 0 else (1.0, 1.0)
-        ends = np.array([[-most if summary.low.min() < 0 else least], [most], [least]])
+        largest = float(np.maximum(np.abs(summary.low), np.abs(summary.high)).max())
+        least, largest = (summary.least / _BEYOND, largest * _BEYOND) if largest > 0 else (1.0, 1.0)
+        ends = np.array([[-largest if summary.low.min() < 0 else least], [largest], [least]])
         table = self._table_for(np.tile(ends, (1, len(summary.low))))
         return table, np.asarray(self.offset, dtype=np.float64)
 
@@ -599,9 +599,9 @@ def sample_rows(X: Any, weight: np.ndarray, before: AdditiveMachine | None = Non
     size = len(weight) if take_all else size
     step = max(1, -(-size // max(_FEWEST, min(2000, size // 32))))
     # One of each `step` rows, at random: every step-th may be of one kind.
-    taken = np.arange(0, size, step)
-    taken += np.random.default_rng(0).integers(np.minimum(step, size - taken))
-    rows = X[taken if take_all else np.flatnonzero(weight > 0)[taken]]
+    positions = np.arange(0, size, step)
+    positions += np.random.default_rng(0).integers(np.minimum(step, size - positions))
+    rows = X[positions if take_all else np.flatnonzero(weight > 0)[positions]]
     missing = _FEWEST - n_counted
     if before is None or missing <= 0 or before.sample is None:
         return None if before is not None and missing > 0 else rows

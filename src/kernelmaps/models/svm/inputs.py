@@ -144,23 +144,23 @@ def fit_map(
     Rows of weight 0 count as absent: the map's domain is neither learned from them nor checked
     against them.
     """
-    given = unwrap_map(feature_map)
-    if not isinstance(given, AdditiveMap):
-        what = f"{given!r} is none"
-        if isinstance(given, JointMap):
-            what = f"{type(given).__name__} acts on whole rows"
+    phi = unwrap_map(feature_map)
+    if not isinstance(phi, AdditiveMap):
+        what = f"{phi!r} is none"
+        if isinstance(phi, JointMap):
+            what = f"{type(phi).__name__} acts on whole rows"
         raise TypeError(
             f"{owner}: feature_map must be an additive map, one that acts on each feature alone; "
             f"{what}. Use one such as SplineMap or HomogeneousMap. For other maps put a linear "
             "model behind them: make_pipeline(feature_map, LinearSVC())."
         )
     if isinstance(X, Codes):
-        rows, fitted = codes_of(given, X, owner), FittedMap(given, on_codes=True)
+        rows, fitted = codes_of(phi, X, owner), FittedMap(phi, on_codes=True)
     else:
-        rows, fitted = _fit_to_values(given, X, weight, n_jobs)
+        rows, fitted = _fit_to_values(phi, X, weight, n_jobs)
     if sparse.issparse(rows) and not zero_at_zero(fitted.spec):
         raise ValueError(
-            f"{owner}: X is sparse, but {type(given).__name__} as given does not map 0 to 0, so "
+            f"{owner}: X is sparse, but {type(phi).__name__} as given does not map 0 to 0, so "
             "that its rows are not sparse. Use a map with zero_at_zero=True (SplineMap, "
             "TrigonometricMap, HermiteMap), a homogeneous map, "
             "AnchorMap(feature_range=(0, None)), or pass dense rows, X.toarray() "
@@ -170,15 +170,15 @@ def fit_map(
 
 
 def _fit_to_values(
-    given: AdditiveMap, X: Any, weight: np.ndarray | None, n_jobs: int | None
+    phi: AdditiveMap, X: Any, weight: np.ndarray | None, n_jobs: int | None
 ) -> tuple[Any, FittedMap]:
     counted = slice(None)
     if weight is not None and weight.any() and not weight.all():
         counted = np.flatnonzero(weight > 0)
     try:
-        check_is_fitted(given)
+        check_is_fitted(phi)
     except NotFittedError:
-        given = clone(given).set_params(n_jobs=n_jobs).fit(X[counted])
-    rows, extent = given._check_rows(X, reset=False)
-    given._check_domain(rows[counted], extent.columns if isinstance(counted, slice) else None)
-    return rows, FittedMap(given)
+        phi = clone(phi).set_params(n_jobs=n_jobs).fit(X[counted])
+    rows, extent = phi._check_rows(X, reset=False)
+    phi._check_domain(rows[counted], extent.columns if isinstance(counted, slice) else None)
+    return rows, FittedMap(phi)

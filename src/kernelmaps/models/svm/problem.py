@@ -82,10 +82,10 @@ def weigh_costs(owner: str, C: float, weight: np.ndarray) -> np.ndarray:
     cost = C * weight
     wrong = (weight > 0) & ~((cost >= _COSTS[0]) & (cost <= _COSTS[1]))
     if wrong.any():
-        at = int(np.argmax(wrong))
+        row = int(np.argmax(wrong))
         raise ValueError(
-            f"{owner}: C times the weight of row {at} is {cost[at]:g} (C = {C:g}, weight "
-            f"{weight[at]:g}), and must lie between {_COSTS[0]:g} and {_COSTS[1]:g}. Change C, "
+            f"{owner}: C times the weight of row {row} is {cost[row]:g} (C = {C:g}, weight "
+            f"{weight[row]:g}), and must lie between {_COSTS[0]:g} and {_COSTS[1]:g}. Change C, "
             "scale the weights, or give rows that do not count the weight 0."
         )
     return cost
@@ -114,12 +114,12 @@ def warn_unless_converged(solution: Any, options: Options) -> None:
 
 def check_size(rows: Any, targets: Targets, options: Options) -> None:
     """Refuse targets so large that weights may overflow."""
-    most = LARGEST_TARGET[precision_of(rows, options.tol)]
-    if np.abs(targets.y).max(initial=0.0) > most:
-        at = int(np.argmax(np.abs(targets.y)))
+    largest = LARGEST_TARGET[precision_of(rows, options.tol)]
+    if np.abs(targets.y).max(initial=0.0) > largest:
+        row = int(np.argmax(np.abs(targets.y)))
         raise ValueError(
-            f"{options.owner}: y is {targets.y[at] + targets.centre:g} in row {at}; for rows of "
-            f"{rows.dtype} targets beyond ±{most:g} may overflow: scale y."
+            f"{options.owner}: y is {targets.y[row] + targets.centre:g} in row {row}; for rows of "
+            f"{rows.dtype} targets beyond ±{largest:g} may overflow: scale y."
         )
 
 
@@ -249,8 +249,8 @@ def held_out_folds(
     classifier : bool
         Whether `y` are codes of labels.
     """
-    given = not isinstance(cv, Integral | None) and not hasattr(cv, "split")
-    divided = np.arange(len(y)) if given else np.flatnonzero(counts > 0)
+    has_splits = not isinstance(cv, Integral | None) and not hasattr(cv, "split")
+    divided = np.arange(len(y)) if has_splits else np.flatnonzero(counts > 0)
     try:
         splits = check_cv(cv, y[divided], classifier=classifier).split(divided, y[divided])
         folds = [divided[test] for _, test in splits]

@@ -432,9 +432,9 @@ class BlockTraining:
 
         Those of earlier chunks stay. Returns the means over the chunks of weights and offsets.
         """
-        most = min(max_iter, _MOST_EPOCHS)
+        n_epochs = min(max_iter, _MOST_EPOCHS)
         run_interruptibly(
-            lambda state: state.learn(rows, targets.y, cost, most), self.states, self.n_threads
+            lambda state: state.learn(rows, targets.y, cost, n_epochs), self.states, self.n_threads
         )
         weights = [unpack_weights(s.average(share), s.tables, s.n_outputs) for s in self.states]
         offset = np.concatenate([state.mean_intercept for state in self.states])
