@@ -130,21 +130,22 @@ def readable(monkeypatch):
     Sizes and kinds of tables would each be compiled for them. That both forms say the same is the
     business of `engine/`, and of the laws of all maps in `common/`.
     """
-    from importlib import import_module
+    from plain_models import take_readable_forms
 
-    for name in ("apply", "encode"):
-        module = import_module(f"kernelmaps.engine.{name}")  # its name is that of a function
-        monkeypatch.setattr(module, "interpreted", lambda: True)
+    take_readable_forms(monkeypatch)
 
 
-_READABLE_FOLDERS = ("cli", "evaluation", "exports", "maps", "plots")
+_READABLE = (
+    "benchmarks", "cli", "engine/test_gpu.py", "evaluation", "exports", "maps", "models/gam",
+    "plots",
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
 def readable_but_for_loops(request):
-    """In some folders everything but tests that are marked `compiled` is readable."""
-    folder = request.path.relative_to(_TESTS).parts[0]
-    if folder in _READABLE_FOLDERS and "compiled" not in request.keywords:
+    """In some folders and files everything but tests that are marked `compiled` is readable."""
+    place = request.path.relative_to(_TESTS).as_posix()
+    if place.startswith(_READABLE) and "compiled" not in request.keywords:
         request.getfixturevalue("readable")
 
 

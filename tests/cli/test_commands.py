@@ -90,7 +90,7 @@ def test_demo_compares_all_digits_and_writes_a_report(tmp_path, monkeypatch):
 # ---- judging ------------------------------------------------------------------------------------
 
 SMALL_MAP = ["--map", "HomogeneousMap(n_components=3)"]  # one that is compiled anyway
-QUICK = ["--maps", "HomogeneousMap", "--kernels", "chi2", "--sizes", "3"]
+QUICK = ["--maps", "HomogeneousMap", "--kernels", "chi2", "--sizes", "3", "--C", "10"]
 
 
 def test_compare_prints_a_table_and_writes_a_report(csv, tmp_path):

@@ -253,6 +253,9 @@ def test_options_reach_the_model(rides, tmp_path):
     assert (fitted.loss, fitted.max_iter) == ("absolute_error", 77)
     area = {shape.name: shape for shape in fitted.shape_functions_}["area"]
     assert (np.diff(area.values) >= 0).all()
+    pair = ["--interactions", "city:area", "--constraints", "city:area=decreasing in area"]
+    run("fit", rides, "-t", "fare", "--drop", "tip,when", "-o", out, *pair)
+    assert km.load(out).constraints == {("city", "area"): ("decreasing in area",)}
 
 
 @pytest.mark.parametrize(
@@ -262,6 +265,7 @@ def test_options_reach_the_model(rides, tmp_path):
         (["--interactions", "city:aera"], "names the column 'aera'"),
         (["--constraints", "area"], "--constraints must be COLUMN=VALUE"),
         (["--constraints", "area=up"], "must be one of increasing"),
+        (["--constraints", "area:city=convex in when"], "must say along which of them"),
         (["--terms", "when (hour)=periodic:day"], "is not a number: 'day'"),
         (["--terms", "town=category"], "terms names the column 'town'; X has ride_id, when"),
         (["--smoothing", "much"], "--smoothing must be auto or numbers"),

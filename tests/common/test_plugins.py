@@ -138,7 +138,7 @@ def test_files_graphs_and_the_command_line_know_a_map_from_outside(outside, tmp_
 
     assert parse_map("OutsideMap(n_nodes=3, reach=1.5)").reach == 1.5
     X = np.random.default_rng(0).random((20, 4))
-    fitted = OutsideMap("chi2", 5, reach=1.5).fit(X)
+    fitted = OutsideMap("chi2", 2, reach=1.5).fit(X)
     km.save(fitted, tmp_path / "map.kmap")
     loaded = km.load(tmp_path / "map.kmap")
     assert type(loaded) is OutsideMap

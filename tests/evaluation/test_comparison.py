@@ -18,7 +18,7 @@ from kernelmaps.evaluation.results import Comparison, make_frame, tied
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
-QUICK = {"maps": ["HomogeneousMap"], "kernels": ["chi2"], "sizes": [3, 7], "progress": False}
+QUICK = {"maps": ["HomogeneousMap"], "kernels": ["chi2"], "sizes": [3, 7], "C": 10.0}
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def result(data):
-    return km.compare(*data, C=10.0, **QUICK)
+    return km.compare(*data, **QUICK)
 
 
 def test_the_row_says_what_a_hand_made_pipeline_says(data, result):
@@ -69,7 +69,7 @@ def test_a_recommended_pipeline_is_saved_as_a_model_file(data, task, tmp_path):
     """Standardised and scaled columns, a map and a linear model, of classes and of numbers."""
     X, y = data
     target = y if task == "classification" else X @ np.arange(12.0)
-    result = km.compare(X, target, C=10.0, **QUICK)
+    result = km.compare(X, target, **QUICK)
     for label in ("plain linear", "GAM", "HomogeneousMap 3"):
         model = result.estimator(label).fit(X, target)
         km.save(model, tmp_path / "model.kmap")
@@ -144,7 +144,7 @@ def test_exact_ridge_has_the_intercept_of_the_linear_model(data, shift):
 
 def test_sparse_rows_stay_sparse(data, result):
     X, y = data
-    dense, csr = result, km.compare(sparse.csr_matrix(X), y, C=10.0, **QUICK)
+    dense, csr = result, km.compare(sparse.csr_matrix(X), y, **QUICK)
     assert csr.data["sparse"]
     assert "gam" not in set(csr.frame["kind"])
     for label in ("HomogeneousMap 3", "exact chi2"):
@@ -489,7 +489,7 @@ def test_one_class_is_said_before_anything_is_computed(data, monkeypatch):
         km.compare(data[0], np.full(240, 1.5), task="regression")
 
 
-def test_columns_that_a_fit_leaves_out_are_left_out_of_a_frame(data, tmp_path, capsys):
+def test_columns_that_a_fit_leaves_out_are_left_out_of_a_frame(data, result, tmp_path, capsys):
     """Those of one value, and IDs; the pipelines and the program take the frame as it is."""
     X, y = data
     bins = [f"bin {i}" for i in range(12)]
@@ -498,20 +498,19 @@ def test_columns_that_a_fit_leaves_out_are_left_out_of_a_frame(data, tmp_path, c
     frame["currency"] = 1.0
     loading = f"import pandas as pd\nX, y = pd.read_pickle({str(tmp_path / 'X')!r}), {y.tolist()}"
     frame.to_pickle(tmp_path / "X")
-    result = km.compare(frame, y, loading_code=loading, **QUICK)
-    assert (result.data["columns"], result.data["names"]) == (12, bins)
+    chosen = km.compare(frame, y, loading_code=loading, **QUICK)
+    assert (chosen.data["columns"], chosen.data["names"]) == (12, bins)
     for name in ("customer_id", "currency"):
-        assert any(note.startswith(f"column '{name}' left out") for note in result.notes)
-    plain = km.compare(X, y, **QUICK)
-    for label in plain.models:
-        assert result[label].score == plain[label].score
-        expected = plain.estimator(label).fit(X, y).predict(X)
-        predicted = result.estimator(label).fit(frame, y).predict(frame)
+        assert any(note.startswith(f"column '{name}' left out") for note in chosen.notes)
+    for label in result.models:
+        assert chosen[label].score == result[label].score
+        expected = result.estimator(label).fit(X, y).predict(X)
+        predicted = chosen.estimator(label).fit(frame, y).predict(frame)
         np.testing.assert_array_equal(predicted, expected)
-    assert "ColumnSelector" in result["HomogeneousMap 3"].code
-    exec(result.code("HomogeneousMap 3"), {})
-    assert f"{result['HomogeneousMap 3'].score:.3f}" in capsys.readouterr().out
-    result.report(tmp_path / "report.html")
+    assert "ColumnSelector" in chosen["HomogeneousMap 3"].code
+    exec(chosen.code("HomogeneousMap 3"), {})
+    assert f"{chosen['HomogeneousMap 3'].score:.3f}" in capsys.readouterr().out
+    chosen.report(tmp_path / "report.html")
 
 
 def test_the_task_is_said_and_can_be_changed(data):

@@ -49,7 +49,7 @@ PAIRS = [
     ("prediction", km.Term("select", "linear")),
     (km.Term('power "kW"', "linear"), km.Term("Größe", "linear")),
 ]
-KINDS = ["pairs", "edited", "log link", "logit link", "two classes", "three classes"]
+KINDS = ["pairs", "edited", "log link", "logit link", "two classes", "ordered", "three classes"]
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +67,7 @@ def models():
         ),
         "logit link": km.AdditiveRegressor("binomial", **coded).fit(X, score > 2),
         "two classes": km.AdditiveClassifier().fit(few, np.where(score > 2, "late", "ear'ly")),
+        "ordered": km.AdditiveClassifier("ordinal").fit(few, thirds),
         "three classes": km.AdditiveClassifier(
             terms={"Größe": km.Term("Größe", extrapolation="linear")},
             interactions=[("select", "Größe")],

@@ -81,12 +81,22 @@ def models(seed):
                 (km.Term("age", "linear"), km.Term("size", "linear")),
             ],
         ).fit(X, three),
+        "ordered": km.AdditiveClassifier("ordinal", **every).fit(X, three),
         "two classes": km.AdditiveClassifier(**every).fit(X, classes),
         "three classes": km.AdditiveClassifier(interactions=1, **every).fit(X, three),
     }
 
 
-KINDS = ["pairs", "edited", "poisson", "shares", "straight", "two classes", "three classes"]
+KINDS = [
+    "pairs",
+    "edited",
+    "poisson",
+    "shares",
+    "straight",
+    "ordered",
+    "two classes",
+    "three classes",
+]
 
 
 @pytest.fixture(scope="module")

@@ -48,21 +48,6 @@ def test_random_stage_is_unbiased_and_normalised(sampling, form, seed):
         np.testing.assert_allclose(np.einsum("kii->ki", np.array(grams)), 1, rtol=1e-12)
 
 
-@pytest.mark.parametrize("form", ["paired", "cosine"])
-def test_error_of_iid_features_is_as_the_theory_says(form, seed):
-    """Var = (1 + k^4 - 2 k^2)/D (paired), (1 + k^4/2 - k^2)/D (cosine), with k the stage kernel."""
-    X = rows(seed, n=20)
-    D, errors = 512, []
-    for k in range(40):
-        fitted = exponential(n_components=D, form=form, sampling="iid", random_state=k).fit(X)
-        errors.append(inner(fitted.transform(X)) - fitted.stage_kernel_(X))
-    K = fitted.stage_kernel_(X)
-    variance = 1 + K**4 - 2 * K**2 if form == "paired" else 1 + K**4 / 2 - K**2
-    pairs = np.triu_indices(20, 1)
-    actual = np.mean(np.square(errors), axis=0)[pairs].mean()
-    np.testing.assert_allclose(actual, variance[pairs].mean() / D, rtol=0.25)
-
-
 def test_the_kernel_is_exponential_chi2(seed):
     X = rows(seed)
     fitted = exponential(gamma=0.7).fit(X)

@@ -64,21 +64,6 @@ def test_error_has_the_stated_variance(form, seed):
     assert 0.9 * low < np.sum(np.square(errors)) / variance < 1.1 * high
 
 
-def test_error_falls_as_one_over_root_size(seed):
-    """rms over 20 maps and all pairs; sizes 64 and 4096 differ by 8 = √64, to 25 %."""
-    X = np.random.default_rng(seed).normal(size=(20, 5))
-    kernel = Gaussian(2.0)
-
-    def rms(D):
-        errors = [
-            gram_error(draw_fourier(kernel, D, 5, form="paired", random_state=seed + i), X, kernel)
-            for i in range(20)
-        ]
-        return np.sqrt(np.mean(np.square(errors)))
-
-    assert 6 < rms(64) / rms(4096) < 10.7
-
-
 def test_shared_phase_does_not_converge(seed):
     """Errata 4.1: one b for all features gives k(x, y) + cos(2b) k(x, −y), whatever the size."""
     X = np.random.default_rng(seed).normal(size=(10, 4))

@@ -3,13 +3,13 @@
 import os
 
 import fresh_process
-import mutations
 import numpy as np
 import pytest
 from fitted_examples import fitted_map, fitted_map_of_the_plane, fitted_model, rows
-from mutations import outcome, summary
 
 import kernelmaps as km
+from benchmarks import attack_files
+from benchmarks.attack_files import outcome, summary
 from kernelmaps._util import storage
 from kernelmaps.exceptions import FileFormatError
 
@@ -19,7 +19,7 @@ COUNT = 150
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="workers are forked")
 def test_mutants_are_refused_or_work(seed):
     """In workers with a limit of memory; a mutant that ends one is named."""
-    actual = mutations.run(COUNT, seed)
+    actual = attack_files.run(COUNT, seed)
     bad = [item for item in actual if item[2] not in ("refused", "works")]
     assert bad == []
     counts = summary(actual)
@@ -133,12 +133,14 @@ def test_the_driver_names_a_mutant_that_ends_its_worker(monkeypatch, tmp_path):
             os.kill(os.getpid(), 9)
         return "works"
 
-    monkeypatch.setattr(mutations, "outcome", outcome)
-    monkeypatch.setattr(mutations, "originals", lambda: {"spec": km.SplineMap(6).fit(rows()).spec_})
+    monkeypatch.setattr(attack_files, "outcome", outcome)
     monkeypatch.setattr(
-        mutations, "draw", lambda files, index, seed: ("spec", b"deadly" if index == 3 else b"")
+        attack_files, "originals", lambda: {"spec": km.SplineMap(6).fit(rows()).spec_}
     )
-    actual = mutations.run(6, 0)
+    monkeypatch.setattr(
+        attack_files, "draw", lambda files, index, seed: ("spec", b"deadly" if index == 3 else b"")
+    )
+    actual = attack_files.run(6, 0)
     assert [item[0] for item in actual] == list(range(6))
     assert [item[2] for item in actual if item[0] != 3] == ["works"] * 5
     assert actual[3][2] == "ended the process: status 9"

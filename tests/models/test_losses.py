@@ -115,7 +115,7 @@ def test_names_are_those_of_scikit_learn():
     assert losses_for(SVM, False) == ("squared_error", "epsilon_insensitive")
     assert {name for name, kind in LOSSES.items() if not kind.dual_rules} == {
         "absolute_error", "quantile", "poisson", "gamma", "negative_binomial", "tweedie",
-        "binomial", "beta",
+        "binomial", "beta", "ordinal",
         "cox",
     }  # fmt: skip
     with pytest.raises(ValueError, match=r"Owner: loss must be one of .*log_loss.*, got 'cubic'"):

@@ -9,8 +9,8 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from mutations import Mutator
 
+from benchmarks.attack_files import Mutator
 from kernelmaps._util import storage
 from kernelmaps.data import open_source
 from kernelmaps.exceptions import FileFormatError

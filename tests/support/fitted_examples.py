@@ -95,7 +95,9 @@ def model_of(name: str) -> Any:
         "StreamingLasso": sparse,
         "StreamingLassoClassifier": sparse,
     }.get(name, {})
-    return getattr(km, name)(feature_map=km.HomogeneousMap(n_components=3), **settings)
+    # Loops of training are those of others.
+    spline, homogeneous = km.SplineMap(domain=(0, 1.5)), km.HomogeneousMap(n_components=3)
+    return getattr(km, name)(feature_map=spline if "SV" in name else homogeneous, **settings)
 
 
 def fitted_model(name: str) -> Any:

@@ -1,4 +1,6 @@
-"""Additive SVMs for tests that are not about training: nothing is compiled for them."""
+"""Maps and additive SVMs for tests that are not about loops: nothing is compiled for them."""
+
+from importlib import import_module
 
 import numpy as np
 
@@ -20,3 +22,10 @@ def draw_weights(X, problem, fitted, options, alpha, intercept, rounded):
         n_iter=1,
         converged=True,
     )
+
+
+def take_readable_forms(patch):
+    """Let maps and codes run in their readable form, as without a compiler."""
+    for name in ("apply", "encode"):
+        module = import_module(f"kernelmaps.engine.{name}")  # its name is that of a function
+        patch.setattr(module, "interpreted", lambda: True)

@@ -114,26 +114,15 @@ def test_the_example_is_read():
     np.testing.assert_array_equal(arrays["a"], [0.0, 1.0])
 
 
+WRONG_SHAPES = [[10**15], [-1], [2.0], [True, 2], [2**40, 2**40], [0, 2**70], "2", [1] * 40]
+
+
 @pytest.mark.parametrize(
     "head",
     [
-        one_array(shape=[10**15]),
-        one_array(shape=[-1]),
-        one_array(shape=[2.0]),
-        one_array(shape=[True, 2]),
-        one_array(shape=[2**40, 2**40]),
-        one_array(shape=[0, 2**70]),
-        one_array(shape="2"),
-        one_array(shape=[1] * 40),
-        one_array(offset=8),
-        one_array(offset=-8),
-        one_array(offset=10**30),
-        one_array(dtype=">f8"),
-        one_array(dtype="<f16"),
-        one_array(dtype="<U2"),
-        one_array(dtype="|O"),
-        one_array(dtype="<f8,<f8"),
-        one_array(dtype=["<f8"]),
+        *(one_array(shape=shape) for shape in WRONG_SHAPES),
+        *(one_array(offset=offset) for offset in (8, -8, 10**30)),
+        *(one_array(dtype=dtype) for dtype in (">f8", "<f16", "<U2", "|O", "<f8,<f8", ["<f8"])),
         one_array(name=None),
         {"kind": "t", "header": {}, "arrays": [1]},
         {"kind": "t", "header": {}, "arrays": {}},

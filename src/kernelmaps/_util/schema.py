@@ -327,13 +327,20 @@ def boolean(value: Any, where: str, lengths: Lengths) -> None:
         raise SchemaError(f"{where} must be true or false, found {_short(value)}")
 
 
-def labels(value: Any, where: str, lengths: Lengths) -> None:
-    """A sorted vector of distinct labels, numbers or strings; its length is named "classes"."""
+def distinct_labels(value: Any, where: str, lengths: Lengths) -> None:
+    """A vector of distinct labels, numbers or strings; its length is named "classes"."""
     if not isinstance(value, np.ndarray) or value.ndim != 1 or value.dtype.kind not in "biufUO":
         raise SchemaError(f"{where} must be a vector of labels, found {_short(value)}")
     if value.dtype.kind == "O" and not all(isinstance(item, str) for item in value):
         raise SchemaError(f"{where} must hold numbers or strings")
     _check_length("classes", len(value), where, lengths)
+    if len(set(value.tolist())) < len(value):
+        raise SchemaError(f"{where} must be distinct labels")
+
+
+def labels(value: Any, where: str, lengths: Lengths) -> None:
+    """Those in ascending order."""
+    distinct_labels(value, where, lengths)
     if len(value) > 1 and not (value[1:] > value[:-1]).all():
         raise SchemaError(f"{where} must be distinct labels in ascending order")
 

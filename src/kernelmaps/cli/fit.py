@@ -391,6 +391,8 @@ def _decide_task(y: Any, settings: FitSettings, complete: bool = True) -> Task:
     of_numbers = settings.exposure is not None or (loss is not None and not loss.of_labels)
     if settings.task == "auto" and of_numbers:
         task = Task("regression")
+    elif settings.task == "auto" and loss is not None and loss.is_ordered:
+        task = Task("classification")
     else:
         task = decide_task(y, settings.task, owner="fit")
     if task.name == "classification" and settings.exposure is not None:

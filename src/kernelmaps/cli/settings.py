@@ -109,7 +109,10 @@ class FitSettings:
     ] = None
     constraints: Annotated[
         str | None,
-        typer.Option(help="GAM: shapes, e.g. area=increasing+concave,age=convex."),
+        typer.Option(
+            help="GAM: shapes, e.g. area=increasing+concave, or along a column of a pair: "
+            "age:power=increasing in age."
+        ),
     ] = None
     smoothing: Annotated[
         str | None,
@@ -217,7 +220,10 @@ class FitSettings:
             is_surface = kind == "surface"
             key = tuple(map(str.strip, name.split(":"))) if is_surface else name
             terms[key] = kind if is_surface else _parse_term(name, kind)
-        shapes = items(self.constraints, "constraints")
+        shapes: dict[Any, tuple[str, ...]] = {}
+        for name, shape in items(self.constraints, "constraints"):
+            columns_of_pair = tuple(map(str.strip, name.split(":")))
+            shapes[columns_of_pair if " in " in shape else name] = tuple(shape.split("+"))
         smoothing: Any = self.smoothing or "auto"
         if "=" in smoothing:
             pairs = items(smoothing, "smoothing")
@@ -227,7 +233,7 @@ class FitSettings:
         return {
             "terms": terms or None,
             "interactions": _parse_interactions(self.interactions),
-            "constraints": {name: tuple(shape.split("+")) for name, shape in shapes} or None,
+            "constraints": shapes or None,
             "smoothing": smoothing,
         }
 

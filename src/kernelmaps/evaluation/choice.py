@@ -49,9 +49,9 @@ ADDITIVE_SIZES = (1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 15, 19, 25, 33)
 JOINT_SIZES = tuple(2**power for power in range(6, 15))
 _MARGIN = 1.1  # over the largest error seen: the chosen one is the luckiest of many candidates
 _PATIENCE = 20.0  # seconds for one candidate, after which no other one of its family is tried
-# Families in the order of their cost: series are formulas, designs are looked up, anchors need
-# eigenvectors for each feature, and landmarks a decomposition.
-_ORDER = ("HomogeneousMap", "ChebyshevMap", "SeriesMap", "DesignedMap", "AnchorMap")
+# Families in the order of their cost: series are formulas, anchors need eigenvectors for each
+# feature, designs a linear program where there is no ready one, and landmarks a decomposition.
+_ORDER = ("HomogeneousMap", "ChebyshevMap", "SeriesMap", "AnchorMap", "DesignedMap")
 
 
 @dataclass(frozen=True)

@@ -259,6 +259,8 @@ def _scale(model: Any, target: str) -> str:
         has_odds = link == "logit" or getattr(model, "loss", "") == "log_loss"  # of an SVM
         what = "the log-odds" if has_odds else "the score"
         which = f"class {classes[1]}" if len(classes) == 2 else "each class against the others"
+        if link == "cumulative logit":
+            what, which = "the log-odds", "higher classes"
         return f"{what} of {which}"
     if getattr(model, "_of_times", False):
         return "the log hazard"

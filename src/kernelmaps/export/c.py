@@ -424,6 +424,8 @@ def _probabilities(name: str, model: Any) -> str:
     many = f"""  for (k = 0; k < {classes}; ++k) total += p[k];
   for (k = 0; k < {classes}; ++k) out[k] = total > 0.0 ? p[k] / total : {1 / classes!r};
 """
+    if model._link == "cumulative logit":
+        return _ordered_probabilities(name, model)
     declared = "" if outputs == 1 else "  double total = 0.0;\n"
     return f"""
 /* Probabilities of the {classes} classes. */
@@ -436,3 +438,26 @@ static inline void {name}_probabilities(const double *x, double *out)
     p[k] = 1.0 / (1.0 + exp(-p[k]));
 {two if outputs == 1 else many}}}
 """
+
+
+def _ordered_probabilities(name: str, model: Any) -> str:
+    """Differences of the sigmoids of the thresholds less the score."""
+    thresholds = model.loss_.thresholds
+    return (
+        c_array(f"{name}_thresholds", thresholds)
+        + f"""
+/* Probabilities of the {len(thresholds) + 1} ordered classes. */
+static inline void {name}_probabilities(const double *x, double *out)
+{{
+  double score, below = 0.0;
+  int k;
+  {name}_scores(x, &score);
+  for (k = 0; k < {len(thresholds)}; ++k) {{
+    double reached = 1.0 / (1.0 + exp(score - {name}_thresholds[k]));
+    out[k] = reached - below;
+    below = reached;
+  }}
+  out[{len(thresholds)}] = 1.0 - below;
+}}
+"""
+    )

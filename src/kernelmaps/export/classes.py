@@ -47,7 +47,7 @@ _RECORDS = {
     "PerFeature": "kernelmaps.kernels.additive",
     # Losses, which are their parameters, too.
     **dict.fromkeys(("SquaredError", "LogLoss", "Poisson", "Gamma", "Quantile"), _LOSSES),
-    **dict.fromkeys(("NegativeBinomial", "Tweedie", "Binomial", "Beta"), _LOSSES),
+    **dict.fromkeys(("NegativeBinomial", "Tweedie", "Binomial", "Beta", "Ordinal"), _LOSSES),
     # Steps in front of maps, and behind them, in pipelines that `compare` and `choose` make.
     "MeanNormScaler": "kernelmaps.evaluation.methods",
     "ColumnSelector": "kernelmaps.evaluation.methods",

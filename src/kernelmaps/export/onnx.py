@@ -319,6 +319,9 @@ def _labels(xp: Trace, model: Any, scores: Traced) -> Traced:
         best = xp.astype(xp.reshape(scores > 0, (-1,)), np.int64)
     else:
         best = xp.node("ArgMax", [scores], scores.shape[:1], np.int64, axis=1, keepdims=0)
+    if getattr(model, "_link", "") == "cumulative logit":
+        p = _probabilities(xp, model, scores)
+        best = xp.node("ArgMax", [p], p.shape[:1], np.int64, axis=1, keepdims=0)
     classes = np.asarray(model.classes_)
     if classes.dtype.kind in "UO":
         classes = classes.astype(object)
@@ -328,6 +331,12 @@ def _labels(xp: Trace, model: Any, scores: Traced) -> Traced:
 
 def _probabilities(xp: Trace, model: Any, scores: Traced) -> Traced:
     """Sigmoids of the scores, scaled to sum to one; equal where all of them are zero."""
+    if getattr(model, "_link", "") == "cumulative logit":
+        below = np.array(model.loss_.thresholds, scores.dtype) - scores
+        reached = xp.node("Sigmoid", [below], below.shape, below.dtype)
+        ends = [scores * 0, reached, scores * 0 + scores.dtype.type(1)]
+        reached = xp.concat(ends, axis=1)
+        return reached[:, 1:] - reached[:, :-1]
     p = xp.node("Sigmoid", [scores], scores.shape, scores.dtype)
     if scores.shape[1] == 1:
         other = xp.node("Sigmoid", [-scores], scores.shape, scores.dtype)

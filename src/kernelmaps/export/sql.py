@@ -388,7 +388,11 @@ class _Statement:
         link, most = self.predictor.link, _real(_MAX_EXPONENT)
         if link == "identity":
             return list(scores.values())
-        if link not in ("log", "logit"):
+        if link == "cumulative logit":
+            thresholds = [_real(value) for value in self.predictor.fitted_loss.thresholds]
+            scores = {k: f"{t} - {scores[0]}" for k, t in enumerate(thresholds)}
+            scores = self.add("above", {k: (f"above {k}", s) for k, s in scores.items()})
+        elif link not in ("log", "logit"):
             raise ValueError(f"to_sql: predictions with the link {link!r} have no form in SQL.")
         bounded = self.add("bounded", {
             k: (f"bounded {k}", _case(
@@ -403,6 +407,9 @@ class _Statement:
         }).values())  # fmt: skip
         if self.predictor.classes is None:
             return sigmoids
+        if link == "cumulative logit":
+            ends = zip([*sigmoids, "1.0e0"], ["0.0e0", *sigmoids], strict=True)
+            return [f"{reached} - {below}" for reached, below in ends]
         if len(sigmoids) == 1:
             return [f"1.0e0 - {sigmoids[0]}", *sigmoids]
         return [f"{p} / ({' + '.join(sigmoids)})" for p in sigmoids]

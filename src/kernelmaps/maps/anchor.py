@@ -70,6 +70,7 @@ from .codes import Codes
 PLACEMENTS = ("auto", "uniform", "sqrt", "kmeans")
 WEIGHTS = ("auto", "uniform", "linear")
 MAX_ANCHORS = 65536  # codes of 16 bits
+_MARGIN = 1.0  # ranges of the data for which anchors go on beyond it
 _COLUMN_BYTES = 2**26  # of the columns whose values are sorted together
 _SMALL_MATRIX = 500  # rows up to which threads of BLAS wait for one another rather than help
 
@@ -108,8 +109,9 @@ class AnchorMap(AdditiveMap):
         rows sparse. A range that is too wide is harmful: with even anchors on [0, 1], nearly all
         values of an L1-normalised histogram take the anchor 0.
     out_of_domain : {"clip", "raise", "extrapolate"}, default="clip"
-        Values beyond the fitted range take the row of the end: with a warning, not at all, or
-        silently (nothing is known beyond the last anchor, so there is nothing else to extrapolate).
+        Values beyond the fitted range take the row of the end: with a warning, or not at all. With
+        "extrapolate", spaced anchors go on for as far as the data reach (not below 0 if there are
+        no values there); what is still beyond them takes the row of the end silently.
     n_jobs : int, optional
         Threads; None means all that are available.
 
@@ -375,10 +377,18 @@ class AnchorMap(AdditiveMap):
             blocks = row_blocks(X.shape[1], 24 * X.shape[0], _COLUMN_BYTES)
             values = (pair for b in blocks for pair in zip(*column_values(columns[:, b])))
             return [np.unique(kmeans(*pair, self.n_anchors)) for pair in values], data_range
-        low, high = self._range(data_range)
+        low, high = self._range(self._extended(data_range))
         few = self._few_values(X)
         features = [self._space(d, low[d], high[d], few.get(d)) for d in range(X.shape[1])]
         return features, (low, high)
+
+    def _extended(self, data_range: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+        """The range of the data, or a wider one where the map extrapolates."""
+        if self.out_of_domain != "extrapolate":
+            return data_range
+        low, high = data_range
+        margin = _MARGIN * (high - low)
+        return np.maximum(low - margin, np.minimum(low, 0)), high + margin
 
     def _few_values(self, X: Any) -> dict[int, np.ndarray]:
         """Features with few values, and these: the trivial cover of section 3.2."""

@@ -145,6 +145,8 @@ class Loss:
     has_variance = True  # whether weights may be inverse variances
     has_scale = True  # whether the likelihood has a scale beside the mean
     link = "identity"  # a name in `LINKS`, or what classifiers have in its place
+    is_ordered = False  # whether classes have an order, and targets are their indices
+    null_has_parameter = False  # whether a constant has a parameter of its own for the deviance
     valid_target = 1.0  # a target that is possible, whatever the others are
     counts_trials = False  # whether exposures are numbers of trials, each of which is a row
     parameter = ""  # the field that is estimated with the smoothing parameters where it is None
@@ -300,6 +302,10 @@ class Loss:
         2012): of rare events, that statistic is large or small with a few events of small means.
         """
         return np.zeros_like(eta)
+
+    def observations(self, y: np.ndarray) -> np.ndarray:
+        """Targets as the distribution of observations has them: labels ±1 as 0 and 1."""
+        return y
 
     def observation_distribution(
         self, eta: np.ndarray, error: np.ndarray, dispersion: float, residual_df: float
@@ -514,13 +520,12 @@ class LogLoss(Loss):
         p = scipy.special.expit(-y * eta)  # of the other label
         return -y * p, np.maximum(p * (1 - p), 1e-12)
 
-    def share(self, y: np.ndarray) -> np.ndarray:
-        """The mean of each target."""
-        return y > 0
+    def observations(self, y):
+        return (y > 0).astype(np.float64)
 
     def initial_intercept(self, y, weight, offset):
         # Clipped: where the curvature is next to nothing, Newton steps are useless.
-        share = np.clip(np.average(self.share(y), weights=weight), 1e-6, 1 - 1e-6)
+        share = np.clip(np.average(self.observations(y), weights=weight), 1e-6, 1 - 1e-6)
         constant = float(_log_odds(share) - np.average(offset, weights=weight))
         if np.ptp(offset) > 0:
             constant = _constant_with_offset(float(share), weight, offset, constant)
@@ -569,8 +574,7 @@ class Binomial(LogLoss):
         p = scipy.special.expit(eta)
         return p**2 + y * (1 - 2 * p)
 
-    def share(self, y):
-        return y
+    observations = Loss.observations
 
     def saturated(self, y):
         return -scipy.special.xlogy(y, y) - scipy.special.xlogy(1 - y, 1 - y)
@@ -1071,7 +1075,7 @@ class Beta(_WithParameter):
         gradient = slope * (psi(a) - psi(b) - scipy.special.logit(y))
         return gradient, np.maximum(slope**2 * (trigamma(2, a) + trigamma(2, b)), 1e-12)
 
-    initial_intercept, share = LogLoss.initial_intercept, Binomial.share
+    initial_intercept = LogLoss.initial_intercept
 
     def saturated(self, y):
         eta = scipy.special.logit(y)
@@ -1097,6 +1101,123 @@ class Beta(_WithParameter):
             f"{argument('loss', 'beta')} needs shares 0 < y < 1; those of trials, which may be 0 "
             f"or 1, are for {argument('loss', 'binomial')}"
         )
+
+
+@dataclass(frozen=True)
+class Ordinal(_WithParameter):
+    """Ordered classes: the log-odds of a class above the k-th are f less a threshold.
+
+    They are proportional odds, P(y > k) = σ(f − t_k), whose first threshold is zero. Two classes
+    have the log loss.
+
+    Parameters
+    ----------
+    thresholds : tuple of float, optional
+        0 and the further thresholds, ascending, one less than classes. None estimates them with the
+        smoothing parameters, by restricted maximum likelihood.
+
+    Examples
+    --------
+    >>> import kernelmaps as km
+    >>> model = km.AdditiveClassifier(loss=km.losses.Ordinal())
+    """
+
+    thresholds: tuple[float, ...] | None = None
+    family, link, parameter = "ordered categorical", "cumulative logit", "thresholds"
+    of_labels = is_ordered = null_has_parameter = True
+
+    def __post_init__(self) -> None:
+        if self.thresholds is None:
+            return
+        given = np.asarray(self.thresholds, dtype=object)
+        try:
+            values = given.astype(np.float64)
+            good = values.ndim == 1 and values[0] == 0 and np.isfinite(values).all()
+            good = good and (np.diff(values) > 0).all()
+        except (TypeError, ValueError, IndexError):
+            good = False
+        if not good:
+            raise ValueError(
+                "Ordinal: thresholds must be None, or 0 and ascending numbers, got "
+                f"{self.thresholds!r}."
+            )
+        object.__setattr__(self, "thresholds", tuple(values.tolist()))
+
+    def for_targets(self, y, weight):
+        """From the frequencies of the classes, those of a constant."""
+        shares = np.cumsum(np.bincount(y.astype(np.int64), weight))[:-1] / weight.sum()
+        odds = _log_odds(shares)
+        odds = np.maximum.accumulate(odds + 1e-6 * np.arange(len(odds)))  # of tiny classes, too
+        return self.adopt_parameter(Ordinal(tuple(odds - odds[0])))
+
+    def estimate_parameter(self, y, eta, weight, edf):
+        if len(self.thresholds) < 2:
+            return self
+
+        def unpack(log_steps: np.ndarray) -> Ordinal:
+            return Ordinal((0.0, *np.cumsum(np.exp(log_steps)).tolist()))
+
+        start = np.log(np.diff(self.thresholds))
+        found = _estimate(
+            lambda steps: unpack(steps).restricted_loss(y, eta, weight, edf), start,
+            [(-14.0, 4.0)] * len(start),
+        )  # fmt: skip
+        return unpack(found)
+
+    def parameter_distance(self, other):
+        return float(np.max(np.abs(np.subtract(self.thresholds, other.thresholds))))
+
+    def describe_parameter(self):
+        return ", ".join(f"{value:.4g}" for value in self.thresholds)
+
+    def n_outputs(self, n_classes):
+        return int(self.thresholds is None or len(self.thresholds) == n_classes - 1)
+
+    def positive_codes(self, n_classes):
+        return []
+
+    def _ends(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The thresholds below and above classes."""
+        ends = np.concatenate([[-np.inf], np.array(self.thresholds), [np.inf]])
+        code = y.astype(np.int64)
+        return ends[code], ends[code + 1]
+
+    def value(self, y, eta):
+        below, above = self._ends(y)
+        apart = np.log(-np.expm1(below - above))
+        return np.logaddexp(0.0, eta - above) + np.logaddexp(0.0, below - eta) - apart
+
+    def derivatives(self, y, eta):
+        below, above = self._ends(y)
+        p, q = scipy.special.expit(eta - above), scipy.special.expit(below - eta)
+        return p - q, np.maximum(p * (1 - p) + q * (1 - q), 1e-12)
+
+    def initial_intercept(self, y, weight, offset):
+        above_first = np.clip(np.average(y > 0, weights=weight), 1e-6, 1 - 1e-6)
+        return float(_log_odds(above_first) - np.average(offset, weights=weight))
+
+    def probabilities(self, scores):
+        above = scipy.special.expit(scores - np.array(self.thresholds))
+        return -np.diff(above, axis=1, prepend=1.0, append=0.0)
+
+    def observation_distribution(self, eta, error, dispersion, residual_df):
+        return OrderedClasses(self.probabilities(eta[:, None]))
+
+
+class OrderedClasses(NamedTuple):
+    """The distribution of the indices of classes, with a row of probabilities for each."""
+
+    probabilities: np.ndarray
+
+    def pmf(self, y: np.ndarray) -> np.ndarray:
+        """Probability of the class y."""
+        return np.take_along_axis(self.probabilities, y.astype(np.int64)[:, None], axis=1)[:, 0]
+
+    def cdf(self, y: np.ndarray) -> np.ndarray:
+        """Probability of the classes up to y."""
+        reached = np.cumsum(self.probabilities, axis=1)
+        reached = np.hstack([np.zeros((len(y), 1)), reached])
+        return np.take_along_axis(reached, y.astype(np.int64)[:, None] + 1, axis=1)[:, 0]
 
 
 @dataclass(frozen=True)
@@ -1356,7 +1477,7 @@ LOSSES: dict[str, Loss] = {
     "squared_error": SquaredError(), "epsilon_insensitive": EpsilonInsensitive(),
     "absolute_error": Quantile(0.5), "quantile": Quantile(), "poisson": Poisson(),
     "gamma": Gamma(), "negative_binomial": NegativeBinomial(), "tweedie": Tweedie(),
-    "binomial": Binomial(), "beta": Beta(),
+    "binomial": Binomial(), "beta": Beta(), "ordinal": Ordinal(),
     "cox": CoxPartialLikelihood(),
 }  # fmt: skip
 """All losses by name; the place of one with dual rules is its code in compiled loops."""

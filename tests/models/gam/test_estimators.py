@@ -73,29 +73,6 @@ def test_terms_and_intercept_sum_to_the_prediction(fitted):
     np.testing.assert_allclose(model.eval_terms(X).mean(axis=0), 0, atol=5e-3)
 
 
-@pytest.mark.parametrize("kind", ["pyarrow", "polars", "objects"])
-def test_every_frame_gives_the_same_model(fitted, kind):
-    model, X, y = fitted
-    if kind == "objects":
-        other = X.astype(object).where(X.notna(), None).to_numpy()
-        options = {"smoothing": "auto"}
-    else:
-        pytest.importorskip(kind)
-        plain = X.astype({"shop": object}).where(X.notna(), None)
-        columns = {name: plain[name].tolist() for name in plain}
-        if kind == "pyarrow":
-            import pyarrow
-
-            other = pyarrow.table(columns)
-        else:
-            import polars
-
-            other = polars.DataFrame(columns)
-        options = {}
-    found = km.AdditiveRegressor(**options).fit(other, y)
-    np.testing.assert_allclose(found.predict(other), model.predict(X), rtol=1e-6, atol=1e-6)
-
-
 def test_missing_values_and_unseen_levels(fitted):
     model, X, _ = fitted
     row = X.iloc[[0]].copy()
@@ -178,16 +155,6 @@ def test_columns_that_say_nothing_do_no_harm(kind, interactions):
     assert str(model.summary())
 
 
-def test_more_levels_than_codes_of_a_byte(seed):
-    rng = np.random.default_rng(seed)
-    level = rng.integers(0, 400, 5000)
-    effect = rng.normal(size=400)
-    X = pd.DataFrame({"level": [f"l{k}" for k in level]})
-    model = km.AdditiveRegressor().fit(X, effect[level] + 0.1 * rng.normal(size=5000))
-    assert model.predictor_.books[0].n_codes == 402
-    assert model.score(X, effect[level]) > 0.99
-
-
 def test_separated_classes_have_a_finite_model():
     x = np.linspace(-1, 1, 100)
     model = km.AdditiveClassifier().fit(x[:, None], x > 0)
@@ -245,15 +212,6 @@ def test_poisson_rates_are_per_exposure(seed):
     days = km.AdditiveRegressor(loss="poisson").fit(X, y, exposure=365 * exposure)
     np.testing.assert_allclose(365 * days.predict(X), rate, rtol=1e-4)
     assert model.predict(X, exposure=exposure).sum() == pytest.approx(y.sum(), rel=1e-4)
-
-
-def test_gamma_fits_means(seed):
-    rng = np.random.default_rng(seed)
-    X = rng.random((4000, 1))
-    y = rng.gamma(3.0, np.exp(2 * X[:, 0]) / 3)
-    model = km.AdditiveRegressor(loss="gamma").fit(X, y)
-    assert np.sqrt(np.mean((np.log(model.predict(X)) - 2 * X[:, 0]) ** 2)) < 0.08
-    assert model.dispersion_[0] == pytest.approx(1 / 3, rel=0.15)
 
 
 def test_scores_of_counts_are_shares_of_the_deviance(seed):
@@ -322,13 +280,6 @@ def test_the_pairs_that_matter_are_found(seed):
     )
 
 
-def test_no_pairs_are_found_in_an_additive_truth(seed):
-    rng = np.random.default_rng(seed)
-    X = pd.DataFrame({name: rng.random(2000) for name in "abcd"})
-    y = np.sin(6 * X["a"]) + X["b"] ** 2 + 0.2 * rng.normal(size=2000)
-    assert km.AdditiveRegressor(interactions="auto").fit(X, y).pair_functions_ == []
-
-
 def test_no_pairs_are_found_where_few_rows_are_in_doubt(seed):
     """Sparse columns that nearly separate the classes: single surprises are no pattern."""
     rng = np.random.default_rng(seed)
@@ -348,16 +299,6 @@ def test_pairs_get_as_many_functions_as_they_need(seed):
     (pair,) = [term for term in model.predictor_.terms if len(term.columns) == 2]
     assert pair.edf[0] > 60
     assert np.mean((model.predict(X) - truth) ** 2) < 0.1 * np.mean(truth**2)
-
-
-def test_counts_have_a_dispersion_of_their_own(seed):
-    """Negative binomial counts with variance 3μ: the estimate is about 3, not 1."""
-    rng = np.random.default_rng(seed)
-    X = rng.random((4000, 2))
-    mean = np.exp(1 + X[:, 0])
-    y = rng.negative_binomial(mean / 2, 1 / 3)
-    model = km.AdditiveRegressor(loss="poisson").fit(X, y)
-    assert abs(model.dispersion_[0] - 3) < 0.5  # the standard error of the estimate is below 0.1
 
 
 def test_a_pair_shows_what_is_beyond_its_columns(seed):
@@ -422,46 +363,6 @@ def test_fixed_smoothing_parameters(fitted):
 
 
 # -- uncertainty and words ------------------------------------------------------------------------
-
-
-TRUTHS = {
-    "waves": (lambda x: np.sin(12 * x), "squared_error"),
-    "bump": (lambda x: 3 * np.exp(-200 * (x - 0.5) ** 2), "squared_error"),
-    "line": (lambda x: 2 * x, "squared_error"),
-    "odds": (lambda x: 2 * np.sin(6 * x), "log_loss"),
-    "rates": (lambda x: np.cos(5 * x), "poisson"),
-    "medians": (lambda x: np.sin(6 * x), "absolute_error"),
-}
-
-
-def coverage(truth, loss, k, n=600):
-    """Share of a function that its 95 % band holds, for one sample."""
-    rng = np.random.default_rng(k)
-    X = rng.random((n, 2))
-    eta = truth(X[:, 0]) + X[:, 1] ** 2
-    if loss == "log_loss":
-        y = rng.random(n) < 1 / (1 + np.exp(-eta))
-        model = km.AdditiveClassifier(loss=loss).fit(X, y)
-    else:
-        y = rng.poisson(np.exp(eta)) if loss == "poisson" else eta + 0.5 * rng.normal(size=n)
-        model = km.AdditiveRegressor(loss=loss).fit(X, y)
-    f = model.shape_functions_[0]
-    error = f.values - (truth(f.grid) - truth(X[:, 0]).mean())
-    return np.mean(np.abs(error) <= 1.96 * f.errors)
-
-
-def test_bands_cover_the_truth():
-    """95 % bands hold 92 … 98 % of functions: on average over points, samples and truths.
-
-    Each truth alone may miss that by three standard errors of its mean over the samples.
-    """
-    means = []
-    for truth, loss in TRUTHS.values():
-        found = [coverage(truth, loss, k) for k in range(10)]
-        means.append(np.mean(found))
-        allowed = 3 * np.std(found) / np.sqrt(len(found))
-        assert 0.92 - allowed <= means[-1] <= 0.98 + allowed
-    assert 0.92 <= np.mean(means) <= 0.98
 
 
 # Drawn up after the formula of the bands was fixed, and for this test alone.
@@ -593,7 +494,6 @@ def test_files_of_tables_that_do_not_fit_together_are_refused(tmp_path, fitted):
     "estimator",
     [
         km.AdditiveRegressor(),
-        km.AdditiveRegressor(loss="quantile", weights="frequency"),
         km.AdditiveClassifier(interactions="auto", weights="frequency"),
     ],
     ids=str,
@@ -754,17 +654,6 @@ def test_files_are_predicted_by_the_names_of_their_columns(tmp_path, seed):
         backwards = X.assign(price=y)[["price", "noise", "shop", "color", "size"]]
         backwards.to_csv(path, index=False) if kind == "csv" else backwards.to_parquet(path)
         np.testing.assert_array_equal(model.predict(path), model.predict(X))
-
-
-def test_codes_that_were_read_as_numbers_are_refused(tmp_path, seed):
-    """01067 and 1067 are different levels: all rows would have an unseen one."""
-    rng = np.random.default_rng(seed)
-    X = pd.DataFrame({"zip": rng.choice(["01067", "01069", "04109"], 200), "x": rng.random(200)})
-    X.assign(y=X["x"]).to_csv(tmp_path / "t.csv", index=False)
-    model = km.AdditiveRegressor().fit(tmp_path / "t.csv", "y")
-    np.testing.assert_array_equal(model.predict(X), model.predict(tmp_path / "t.csv"))
-    with pytest.raises(ValueError, match="column 'zip' held categories in fit, and now holds numb"):
-        model.predict(pd.read_csv(tmp_path / "t.csv")[["zip", "x"]])
 
 
 def test_weekdays_are_those_of_the_time_zone(seed):

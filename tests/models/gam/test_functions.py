@@ -128,6 +128,7 @@ def value(fitted, own, columns, i):
     return [np.interp(x, nodes, out) for out in values.T]
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("path", ["reference:table", "table:edges:dense"])
 def test_scores_and_contributions_are_those_of_the_terms(seed, outputs, path):

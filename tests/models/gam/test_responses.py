@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy import integrate, special, stats
 from scipy.optimize import minimize_scalar
+from sklearn.metrics import log_loss
 
 import kernelmaps as km
 from kernelmaps import losses
@@ -296,3 +297,96 @@ def test_bad_input_is_refused(call, message):
 def fit(loss, y, exposure=None):
     X = np.arange(len(y), dtype=float)[:, None]
     return km.AdditiveRegressor(loss).fit(X, y, exposure=exposure)
+
+
+# -- ordered classes ------------------------------------------------------------------------------
+
+CUTS = np.array([0.0, 1.0, 3.0])
+
+
+def ordered(seed, n):
+    """Rows, their classes, and the true probabilities."""
+    X, f, rng = table(seed, n)
+    f = 3 * f
+    p = -np.diff(special.expit(f[:, None] - CUTS), axis=1, prepend=1.0, append=0.0)
+    return X, np.digitize(f + rng.logistic(size=n), CUTS), p
+
+
+def test_ordinal_derivatives_and_probabilities():
+    """By differences; probabilities are those of the likelihood, and sum to one."""
+    loss, eta, h = losses.Ordinal((0.0, 0.7, 2.5)), np.linspace(-4, 6, 11), 1e-5
+    total = np.zeros(len(eta))
+    for k in range(4):
+        y = np.full(len(eta), float(k))
+        gradient, curvature = loss.derivatives(y, eta)
+        slope = (loss.value(y, eta + h) - loss.value(y, eta - h)) / (2 * h)
+        bend = (loss.derivatives(y, eta + h)[0] - loss.derivatives(y, eta - h)[0]) / (2 * h)
+        np.testing.assert_allclose(gradient, slope, rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(curvature, bend, rtol=1e-6, atol=1e-8)
+        p = loss.probabilities(eta[:, None])[:, k]
+        np.testing.assert_allclose(np.exp(-loss.value(y, eta)), p, rtol=1e-10)
+        law = loss.observation_distribution(eta, 0 * eta, 1.0, np.inf)
+        np.testing.assert_allclose(law.cdf(y) - law.cdf(y - 1), law.pmf(y), atol=1e-15)
+        np.testing.assert_allclose(law.pmf(y), p)
+        total += p
+    np.testing.assert_allclose(total, 1, rtol=1e-14)
+    assert losses.Ordinal([0, 1]) == losses.Ordinal((0.0, 1.0))
+
+
+def test_ordered_classes(seed, tmp_path):
+    """Thresholds are found, and probabilities are better than those of one against the rest."""
+    X, y, _ = ordered(seed, 3000)
+    model = km.AdditiveClassifier("ordinal").fit(X, y)
+    error = np.abs(np.array(model.loss_.thresholds) - CUTS)
+    assert error.max() < 0.4  # standard errors of about 0.1
+    new, labels, p_new = ordered(seed + 1, 3000)
+    rest = km.AdditiveClassifier().fit(X, y)
+    excess = [log_loss(labels, q) - log_loss(labels, p_new)
+              for q in (model.predict_proba(new), rest.predict_proba(new))]  # fmt: skip
+    assert excess[0] < excess[1]
+    assert excess[0] < 0.01  # half of the edf over the rows, and noise of the same size
+    assert model.decision_function(X).shape == (3000,)
+    assert model.log_likelihood_ == pytest.approx(
+        -log_loss(y, model.predict_proba(X), normalize=False), rel=1e-3
+    )  # of bins
+    shares = np.bincount(y) / len(y)
+    assert model.null_deviance_ == pytest.approx(-2 * np.bincount(y) @ np.log(shares), rel=1e-6)
+    # Quantile residuals are normal, and the summary, files and other rows know the thresholds.
+    residuals = model.check(X, y).quantile_residuals
+    assert stats.kstest(residuals, "norm").pvalue > 1e-3
+    assert f"thresholds: 0, {model.loss_.thresholds[1]:.4g}" in str(model.summary())
+    blocks = km.AdditiveClassifier("ordinal").fit([(X[:1000], y[:1000]), (X[1000:], y[1000:])])
+    np.testing.assert_allclose(blocks.predict_proba(X), model.predict_proba(X), atol=1e-3)
+    words = np.array(["never", "at times", "often", "always"])
+    named = pd.Series(pd.Categorical(words[y], words, ordered=True))
+    by_name = km.AdditiveClassifier("ordinal").fit(X, named)
+    assert by_name.classes_.tolist() == words.tolist()
+    km.save(by_name, tmp_path / "model.kmap")
+    loaded = km.load(tmp_path / "model.kmap")
+    assert loaded.loss_ == by_name.loss_
+    np.testing.assert_allclose(loaded.predict_proba(X), model.predict_proba(X))
+    np.testing.assert_array_equal(loaded.predict(X), words[model.predict(X)])
+    assert loaded.score(X, named) == model.score(X, y)
+
+
+def test_two_ordered_classes_have_the_log_loss(seed):
+    X, y, _ = ordered(seed, 400)
+    first = km.AdditiveClassifier("ordinal").fit(X, y > 1)
+    second = km.AdditiveClassifier().fit(X, y > 1)
+    assert first.loss_.thresholds == (0.0,)
+    np.testing.assert_allclose(first.predict_proba(X), second.predict_proba(X), atol=1e-8)
+    assert first.deviance_ == pytest.approx(second.deviance_, rel=1e-8)
+
+
+def test_bad_orders_are_refused(tmp_path):
+    X, y, _ = ordered(0, 60)
+    levels = pd.Series(pd.Categorical(y, [0, 1, 2, 3, 9], ordered=True))
+    with pytest.raises(ValueError, match=r"no row has the level 9 of y.*remove_unused_categories"):
+        km.AdditiveClassifier("ordinal").fit(X, levels)
+    with pytest.raises(ValueError, match="y has only one class"):
+        km.AdditiveClassifier("ordinal").fit(X, np.zeros(60))
+    for wrong in ((0.0, 1.0, 0.5), (1.0, 2.0), (), 1.0, "high"):
+        with pytest.raises(ValueError, match="Ordinal: thresholds must be None, or 0 and asc"):
+            losses.Ordinal(wrong)
+    with pytest.raises(ValueError, match="has other thresholds than y has classes, 4"):
+        km.AdditiveClassifier(losses.Ordinal((0.0, 1.0))).fit(X, y)

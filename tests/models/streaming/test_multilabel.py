@@ -76,25 +76,3 @@ def test_a_column_of_labels_is_a_vector(seed):
     chunks = km.StreamingRidgeClassifier().fit([(X[:200], Y[:200, :1]), (X[200:], Y[200:, :1])])
     np.testing.assert_allclose(chunks.coef_, exact.coef_, atol=1e-10)
     assert chunks.predict(X).shape == (300,)
-
-
-def test_targets_that_are_no_indicators_are_refused(seed):
-    X, Y = labelled(seed)
-    model = km.StreamingRidgeClassifier()
-    with pytest.raises(ValueError, match="zeros and ones alone"):
-        model.fit(X, 2 * Y)
-    with pytest.raises(ValueError, match="zeros and ones alone"):
-        model.fit([(X[:200], Y[:200]), (X[200:], Y[200:] * 0.5)])
-    with pytest.raises(ValueError, match="an indicator matrix of zeros and ones"):
-        model.fit(X, Y + Y[:, ::-1])
-    with pytest.raises(ValueError, match=r"2 columns \(labels\), the ones before had 4"):
-        model.fit([(X[:200], Y[:200]), (X[200:], Y[200:, :2])])
-    with pytest.raises(ValueError, match=r"must be an indicator matrix.*\(100,\)"):
-        model.fit([(X[:200], Y[:200]), (X[200:], Y[200:, 0])])
-    with pytest.raises(ValueError, match="leave classes out"):
-        model.fit(X, Y, classes=[0, 1])
-    with pytest.raises(ValueError, match="multi_class='ovr'"):
-        km.StreamingRidgeClassifier(multi_class="ovo").fit(X, Y)
-    one = km.StreamingRidgeClassifier().fit(X, Y[:, 0])
-    with pytest.raises(ValueError, match="another kind of labels"):
-        one.merge(model.fit(X, Y))

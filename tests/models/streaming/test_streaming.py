@@ -499,76 +499,7 @@ def test_predictions_of_any_source(seed, tmp_path):
         np.testing.assert_array_equal(model.predict(source), expected)
 
 
-# ---- refusals -----------------------------------------------------------------------------------
-
-X, Y, _ = regression(0, 50)
-RIDGE, CLASSIFIER = km.StreamingRidge, km.StreamingRidgeClassifier
-NO_MAP = "feature_map must be None, a transformer, or a list"
-NO_COLUMNS = "columns of a kernel must be a slice, positions below 6"
-
-
-def fitted(*arguments, **parameters):
-    return RIDGE(*arguments, **parameters).fit(X, Y)
-
-
-REFUSED_MODELS = [
-    (km.StreamingPCA(60), r"StreamingPCA: n_components=60 must be between 1 and .*=6"),
-    (km.StreamingPCA(0), "must be between 1 and"),
-    (km.StreamingPCA(1.5), "fraction of variance"),
-    (RIDGE(n_components=7), r"n_components=7 must be between 1 and .*=6, with 50 rows"),
-    (RIDGE(1.0, KERNELS, n_components=28), r"=28 .*=25, with 50 rows and 25 features"),
-    (RIDGE(1.0, RBFSampler(n_components=60), n_components=55), r"n_components=55 .*=50"),
-    (RIDGE(-1.0), "alpha must be a number >= 0"),
-    (RIDGE([]), "alpha must be a number >= 0"),
-    (RIDGE("strong"), "several such or 'evidence', got 'strong'"),
-    (RIDGE([1, 2], validation=1), "validation must be a number of folds"),
-    (km.StreamingLasso([1, 2], validation="loo"), "validation must be a number of folds"),
-    (RIDGE(block_rows=0), "block_rows must be an integer >= 1"),
-    (RIDGE(block_rows=2.5), "block_rows must be an integer >= 1"),
-    (RIDGE(1.0, 3), NO_MAP),
-    (RIDGE(1.0, pd.Series([1.0])), NO_MAP),
-    (RIDGE(1.0, RBFSampler), NO_MAP),
-    (RIDGE(1.0, []), NO_MAP),
-    (RIDGE(1.0, [MAP]), NO_MAP),
-    (RIDGE(1.0, [(None, 3)]), NO_MAP),
-    (RIDGE(1.0, [("name", MAP)]), NO_COLUMNS),
-    (RIDGE(1.0, [([1, 9], MAP)]), NO_COLUMNS),
-]
-REFUSED_CALLS = [
-    (lambda: fitted(n_components=2).path([1.0], n_components=[]), "path: n_components holds no"),
-    (lambda: fitted().cv_results_, "there was nothing to choose"),
-    (lambda: fitted().refit(alpha=[1.0, 2.0]), "folded without folds, so validation=5"),
-    (lambda: fitted().refit(alpha=[1.0, 2.0], validation="loo"), "needs a second pass"),
-    (lambda: fitted(1.0, KERNELS, n_components=5).refit(n_components=6), "more than the 5 that"),
-    (lambda: fitted(1.0, KERNELS, n_components=5).partial_fit(X, Y), "need two passes"),
-    (lambda: RIDGE(1.0, KERNELS, n_components=5).partial_fit(X, Y), "need two passes"),
-    (lambda: RIDGE().partial_fit(iter(chunked(X, Y)), None), "takes one chunk of rows"),
-    (lambda: RIDGE().fit(X, Y, unlabeled=X), "unlabeled= serves the PCA"),
-    (lambda: RIDGE(1.0, MAP).fit(X, Y, map_sample=X[:0]), "map_sample has no rows"),
-    (lambda: RIDGE().fit(iter([X])), r"has no targets\. Give y"),
-    (lambda: CLASSIFIER().fit(iter([(X, Y)])), "chunk 0: an indicator matrix of labels must hold"),
-    (lambda: CLASSIFIER().fit(X, np.zeros(50, int)), "at least 2 classes"),
-    (lambda: RIDGE().fit(iter([(X, Y), (X[:, :4], Y)])), "chunk 1 has 4 columns, the chunks befo"),
-    (lambda: fitted().partial_fit(X[:, :4], Y), "X has 4 features, but StreamingRidge is expect"),
-    (lambda: fitted().predict(iter([X[:, :4]])), "X has 4 features, but StreamingRidge is expect"),
-    (lambda: fitted().merge(km.StreamingLasso().fit(X, Y)), "takes another StreamingRidge, got"),
-    (lambda: km.StreamingPCA().fit(X).merge(fitted()), "takes another StreamingPCA, got"),
-    (lambda: fitted().merge(fitted(1.0, MAP)), "another feature map"),
-]
-
-
-@pytest.mark.parametrize(("model", "message"), REFUSED_MODELS)
-def test_bad_parameters_are_refused(model, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        clone(model).fit(X, Y[:, 0])
-
-
-@pytest.mark.parametrize(
-    ("call", "message"), REFUSED_CALLS, ids=lambda item: item if isinstance(item, str) else ""
-)
-def test_bad_calls_are_refused(call, message):
-    with pytest.raises((ValueError, TypeError, AttributeError), match=message):
-        call()
+# ---- chunks --------------------------------------------------------------------------------------
 
 
 def test_labels_unseen_in_earlier_chunks(seed):
@@ -759,18 +690,6 @@ class TestOneAgainstOne:
         np.testing.assert_allclose(model.cv_results_["mean_squared_error"][0], errors / 60)
         chosen = km.StreamingRidgeClassifier(alphas, validation="gcv", multi_class="ovo").fit(X, y)
         assert chosen.alpha_ in alphas
-
-    def test_what_it_cannot_do_is_said(self, seed):
-        X, y = self.data(seed)
-        with pytest.raises(ValueError, match="multi_class must be one of 'ovr', 'ovo', got 'all'"):
-            km.StreamingRidgeClassifier(multi_class="all").fit(X, y)
-        with pytest.raises(ValueError, match="validation='loo' is not there for"):
-            km.StreamingRidgeClassifier([1, 2], validation="loo", multi_class="ovo").fit(X, y)
-        rest = km.StreamingRidgeClassifier().fit(X, y)
-        with pytest.raises(ValueError, match="folded without sums by class"):
-            rest.refit(multi_class="ovo")
-        with pytest.raises(ValueError, match="another multi_class"):
-            rest.merge(km.StreamingRidgeClassifier(multi_class="ovo").fit(X, y))
 
 
 def test_a_group_lasso_ends_below_the_rounding_of_its_gap(seed):

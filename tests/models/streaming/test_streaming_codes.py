@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import cross_val_score
 
@@ -147,47 +146,3 @@ def test_codes_pass_cross_validation_with_a_frozen_map(seed):
     on_codes = km.StreamingRidge(0.1, FrozenEstimator(feature_map))
     scores = cross_val_score(on_codes, codes, y, cv=3)
     np.testing.assert_allclose(scores, cross_val_score(on_codes, X, y, cv=3), atol=1e-4)
-
-
-# ---- what is refused ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("feature_map", "found"),
-    [
-        (None, "feature_map is None"),
-        (km.HomogeneousMap(), "feature_map is a HomogeneousMap"),
-        ([(slice(0, 2), km.AnchorMap()), (slice(2, 5), None)], "a list of 2 maps"),
-        ([(slice(0, 5), km.AnchorMap())], "a map of some of the columns"),
-    ],
-)
-def test_codes_need_one_anchor_map(feature_map, found):
-    _, _, codes, y = problem(0)
-    with pytest.raises(TypeError, match=f"StreamingRidge: X holds codes.*{found}.*decoded chunks"):
-        km.StreamingRidge(feature_map=feature_map).partial_fit(codes, y)
-    with pytest.raises(NotFittedError, match=r"Ridge: X holds codes.*not fitted.*Frozen"):
-        km.StreamingRidge(feature_map=km.AnchorMap()).fit(codes, y)
-
-
-def test_codes_of_another_map_are_refused(seed):
-    feature_map, X, codes, y = problem(seed)
-    foreign = km.AnchorMap("chi2", 20).fit(X).encode(X)
-    message = "StreamingRidge: AnchorMap: these are codes of another map.*decoded chunks"
-    with pytest.raises(ValueError, match=message):
-        km.StreamingRidge(feature_map=feature_map).fit(foreign, y)
-    model = km.StreamingRidge(feature_map=feature_map).fit(codes, y)
-    for refused in (model.predict, lambda c: model.partial_fit(c, y)):
-        with pytest.raises(ValueError, match=message):
-            refused(foreign)
-    assert model.n_samples_seen_ == N
-    plain = km.StreamingRidge().fit(X, y)
-    with pytest.raises(TypeError, match="feature_map is None"):
-        plain.predict(codes)
-
-
-def test_plain_bytes_are_refused_by_a_model_of_codes(seed):
-    feature_map, _, codes, y = problem(seed)
-    model = km.StreamingRidge(feature_map=feature_map).fit(codes, y)
-    for plain in (codes.values, sp.csr_matrix(codes.values)):
-        with pytest.raises(ValueError, match="plain uint8: nothing tells codes from values"):
-            model.predict(plain)

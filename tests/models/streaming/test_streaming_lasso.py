@@ -378,43 +378,6 @@ def test_sparse_classifiers_merge_and_go_through_files(seed, tmp_path, settings,
     assert loaded.n_iter_ >= 1
 
 
-def test_sparse_classifiers_refuse_what_they_cannot_do(seed):
-    X, y = labels(seed)
-    with pytest.raises(ValueError, match="StreamingLassoClassifier: multi_class must be"):
-        km.StreamingLassoClassifier(multi_class="all").fit(X, y)
-    with pytest.raises(ValueError, match="StreamingLassoClassifier: validation must be a number"):
-        km.StreamingLassoClassifier([0.1, 1.0], validation="gcv").fit(X, y)
-    with pytest.raises(ValueError, match="StreamingLassoClassifier: groups must have one"):
-        km.StreamingLassoClassifier(l1_ratio=0, groups=[0, 1]).fit(X, y)
-    with pytest.raises(ValueError, match="at least 2 classes"):
-        km.StreamingLassoClassifier().fit(X, np.zeros(len(X), dtype=int))
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"l1_ratio": 0}, r"l1_ratio must be in \(0, 1\] without groups.*got 0"),
-        ({"l1_ratio": 1.5, "groups": GROUPS}, r"l1_ratio must be in \[0, 1\], got 1.5"),
-        ({"l1_ratio": "half"}, "l1_ratio must be in"),
-        ({"l1_ratio": 0, "groups": "columns"}, "groups must be None, 'kernels' or the group"),
-        ({"l1_ratio": 0, "groups": [0, 1]}, "one integer for each of the 12 features"),
-        ({"l1_ratio": 0, "groups": GROUPS / 2}, "one integer for each of the 12.*float64"),
-        ({"l1_ratio": 0, "groups": GROUPS, "n_components": 3}, "without PCA; .* with PCA"),
-        ({"max_iter": 0}, "max_iter must be an integer >= 1"),
-        ({"tol": -1.0}, "tol must be >= 0"),
-    ],
-)
-def test_bad_settings_are_refused_before_a_row_is_read(seed, settings, message):
-    X, Y = data(seed, 50)
-
-    def chunks():
-        yield X, Y
-        pytest.fail("a second chunk was read")
-
-    with pytest.raises(ValueError, match=f"^StreamingLasso: .*{message}"):
-        km.StreamingLasso(0.1, **settings).fit(chunks)
-
-
 @pytest.mark.parametrize(
     "name",
     ["StreamingPCA", "StreamingRidge", "StreamingRidgeClassifier", "StreamingLasso",

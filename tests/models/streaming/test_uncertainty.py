@@ -137,19 +137,6 @@ def test_a_classifier_may_choose_alpha_by_the_evidence(seed):
     assert pairs.alpha_ > 0
 
 
-@pytest.mark.parametrize("model", [km.StreamingRidge("reml"), km.StreamingLasso("evidence")])
-def test_unknown_rules_for_alpha_are_refused(seed, model):
-    with pytest.raises(ValueError, match="alpha must be a number"):
-        model.fit(*regression(seed))
-
-
-def test_evidence_needs_two_rows():
-    with pytest.raises(
-        ValueError, match=r"StreamingRidge: alpha=.evidence. needs at least two rows"
-    ):
-        km.StreamingRidge("evidence").fit(np.ones((1, 2)), [1.0])
-
-
 # ---- standard deviations ------------------------------------------------------------------------
 
 
@@ -236,13 +223,6 @@ def test_tensors_have_deviations_where_they_are(seed):
     expected = km.StreamingRidge(0.1, feature_map).fit(X, y).predict(X, return_std=True)
     np.testing.assert_allclose(mean.numpy(), expected[0], rtol=1e-6)
     np.testing.assert_allclose(std.numpy(), expected[1], rtol=1e-6)
-
-
-def test_a_fit_without_degrees_of_freedom_has_no_noise(seed):
-    X, y = regression(seed, 5)
-    model = km.StreamingRidge(0.0).fit(X, y)
-    with pytest.raises(ValueError, match="as many degrees of freedom as rows"):
-        model.predict(X, return_std=True)
 
 
 def test_intervals_of_tiny_tables_are_refused_or_of_the_size_of_the_targets(seed):
@@ -345,27 +325,11 @@ def test_intervals_of_several_targets(seed):
     np.testing.assert_allclose(ends.mean(axis=2), model.predict(X))
     scores = model.conformity_scores(X, Y, leave_one_out=True)
     again = model.predict_interval(X, 0.9, conformity_scores=scores)
+    fewest = np.ones((19, 2))  # for the usual level
+    assert model.predict_interval(X, conformity_scores=fewest).shape == (300, 2, 2)
     # Quantiles of a few hundred normal scores and of Student's t differ by some percent.
     widths = (again[..., 1] - again[..., 0]) / (ends[..., 1] - ends[..., 0])
     assert np.all((widths > 0.7) & (widths < 1.4))
-
-
-def test_bad_intervals_are_refused(seed):
-    X, y = regression(seed)
-    model = km.StreamingRidge(0.5, MAP).fit(X, y)
-    with pytest.raises(ValueError, match="level must be between 0 and 1"):
-        model.predict_interval(X, 95)
-    with pytest.raises(ValueError, match=r"18 conformity scores are too few for level=0.95.*19"):
-        model.predict_interval(X, conformity_scores=np.ones(18))
-    assert model.predict_interval(X, conformity_scores=np.ones(19)).shape == (300, 2)
-    with pytest.raises(ValueError, match="finite numbers >= 0, with 1 column"):
-        model.predict_interval(X, conformity_scores=np.ones((30, 2)))
-    with pytest.raises(ValueError, match=r">= 0.* values from -3 to -1"):
-        model.predict_interval(X, conformity_scores=np.repeat([-1.0, -2.0, -3.0], 10))
-    with pytest.raises(ValueError, match=r"y has shape \(5,\)"):
-        model.conformity_scores(X, y[:5])
-    with pytest.raises(ValueError, match="leave_one_out=True"):
-        model.conformity_scores(X, y, sample_weight=np.ones(300))
 
 
 # ---- the exact kernel ---------------------------------------------------------------------------
@@ -445,22 +409,7 @@ def test_the_bound_follows_from_a_certificate(seed):
     bound = km.prediction_error_bound(model, X, kernel_error=eps)
     K = km.kernels.chi2(X)
     assert bound.shape == (150, 2)
+    assert not km.prediction_error_bound(model, X, kernel_error=0.0).any()
     for t in range(2):
         exact = centred_kernel_ridge(K, np.arange(100), np.ones(100), 0.5, y[:100, t])
         assert np.all(np.abs(model.predict(X)[:, t] - exact) <= bound[:, t])
-
-
-def test_bounds_that_do_not_exist_are_refused(seed):
-    X, y = regression(seed)
-    with pytest.raises(TypeError, match="takes a fitted StreamingRidge"):
-        km.prediction_error_bound(km.StreamingLasso(0.1).fit(X, y), X, kernel_error=0.1)
-    certificate = km.HomogeneousMap().fit(np.abs(X)).certificate_
-    with pytest.raises(TypeError, match=r"certificate\.bound \* n_features"):
-        km.prediction_error_bound(km.StreamingRidge().fit(X, y), X, kernel_error=certificate)
-    with pytest.raises(ValueError, match="has a PCA"):
-        km.prediction_error_bound(km.StreamingRidge(n_components=2).fit(X, y), X, kernel_error=0.1)
-    with pytest.raises(ValueError, match="alpha=0"):
-        km.prediction_error_bound(km.StreamingRidge(0).fit(X, y), X, kernel_error=0.1)
-    with pytest.raises(ValueError, match="kernel_error must be >= 0"):
-        km.prediction_error_bound(km.StreamingRidge().fit(X, y), X, kernel_error=-1)
-    assert not km.prediction_error_bound(km.StreamingRidge().fit(X, y), X, kernel_error=0.0).any()

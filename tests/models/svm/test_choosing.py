@@ -54,12 +54,10 @@ def test_the_model_is_that_of_the_best_C(cls, seed):
 
 
 @BOTH
-def test_a_file_and_a_chunk_take_one_C(cls, seed):
+def test_a_chunk_takes_one_C(cls, seed):
     X, y = rows(seed, 60)
     y = targets(cls, y)
     model = cls(C=[0.1, 1.0])
-    with pytest.raises(ValueError, match="for rows in memory only, not for files and streams"):
-        model.fit(lambda: iter([(X, y)]))
     classes = {"classes": [False, True]} if cls is km.AdditiveSVC else {}
     assert not hasattr(model, "partial_fit")
     with pytest.raises(AttributeError, match="has no attribute 'partial_fit'") as raised:

@@ -131,7 +131,10 @@ class GeneralizedAdditiveModel(BaseEstimator):
 
     def _targets_of_rows(self, y: Any, n: int) -> Sequence[np.ndarray]:
         """Targets of each output for rows that a fitted model is compared with."""
-        raise NotImplementedError
+        raise ValueError(
+            f"{type(self).__name__}: only models of numbers and of classes are compared with rows: "
+            "leave out X and y."
+        )
 
     def _output_names(self) -> list[str]:
         """Names of the outputs: "prediction", or classes."""
@@ -278,7 +281,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
         n_jobs = self.n_jobs if source.parts is None else 1  # Dask runs its tasks in threads
         encoder = ChunkEncoder(self.reader_, rows.books, owner, checks, tuple(outputs), n_jobs)
         start = rows  # whose intercepts a fit begins with
-        if checks.total_weight is not None:  # one row of each class, with the weight of all
+        # One row of each class, with the weight of all.
+        if checks.total_weight is not None and not self._loss.parameter:
             classes = np.arange(len(checks.total_weight), dtype=float)
             start = replace(
                 rows, targets=one_against_rest(classes, outputs), weight=checks.total_weight,
@@ -318,8 +322,9 @@ class GeneralizedAdditiveModel(BaseEstimator):
             given: str | Loss = self.loss
             if self._loss.parameter:
                 losses = [fit.loss.with_dispersion(fit.dispersion) for fit in model.fits]
-                totals = tuple(rows.loss_totals(losses))
-                model = replace(model, design=replace(model.design, totals=totals))
+                if not self._loss.null_has_parameter:
+                    totals = tuple(rows.loss_totals(losses))
+                    model = replace(model, design=replace(model.design, totals=totals))
                 given = self._loss.adopt_parameter(losses[0])
             self.predictor_ = build_predictor(
                 model, losses, settings.pairs, location, self.reader_, given,
@@ -742,9 +747,13 @@ class GeneralizedAdditiveModel(BaseEstimator):
         deviances, shifts = np.zeros(2), np.zeros(before.shape[1])
         for k, target in enumerate(self._targets_of_rows(y, n)):
             loss = model.fitted_loss.for_targets(target, weight)
+            w = weight
+            if loss.counts_trials and exposure is not None:
+                target, w, _ = loss.with_exposure(target, w, np.asarray(exposure, np.float64))
 
-            def total(shift: float, eta: np.ndarray, loss: Loss = loss, y: Any = target) -> float:
-                return 2 * float(weight @ (loss.value(y, eta + shift) - loss.saturated(y)))
+            def total(shift: float, eta: np.ndarray, loss: Loss = loss, y: Any = target,
+                      w: np.ndarray = w) -> float:  # fmt: skip
+                return 2 * float(w @ (loss.value(y, eta + shift) - loss.saturated(y)))
 
             if refit_intercept:
                 shifts[k] = optimize.minimize_scalar(total, args=(after[:, k],)).x

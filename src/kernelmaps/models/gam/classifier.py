@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -39,9 +39,11 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
 
     Parameters
     ----------
-    loss : "log_loss" or object, default="log_loss"
-        The loss of logistic regression. Those of support vector machines are in
-        :class:`AdditiveSVC`.
+    loss : "log_loss", "ordinal" or object, default="log_loss"
+        The loss of logistic regression; "ordinal" for ordered classes, whose order is that of a
+        categorical column with one, else that of the values: one function for all classes, and
+        thresholds between them that are estimated (`loss_.thresholds`). Those of support vector
+        machines are in :class:`AdditiveSVC`.
     terms : list or dict, optional
         A list of all terms (columns, pairs of columns, :class:`Term`), or a mapping from columns to
         kinds ("spline", "linear", "parametric", "category", "periodic"), a :class:`Term`, or
@@ -56,7 +58,8 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         of x for each site. "auto" looks for at most 40, a number for at most as many. A pair is
         added if a score test accepts it at a level of 1 % for all pairs of columns together.
     constraints : dict, optional
-        "increasing", "decreasing", "convex" or "concave" (or a tuple of these) by column.
+        "increasing", "decreasing", "convex" or "concave" (or a tuple of these) by column. Of pairs,
+        ``{("age", "power"): "increasing in age"}``: together with the columns' own functions.
     smoothing : "auto", float or dict, default="auto"
         Smoothing parameters: estimated by REML; a number for all terms, which has the weight of
         that many rows; or numbers by column.
@@ -133,6 +136,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
     class_weight: Any = None
 
     _of_labels = True
+    _order: list[Any] | None = None  # of the classes, where y says it
     _counts_trials = False  # whether weights are numbers of trials
 
     @all_or_nothing
@@ -177,6 +181,8 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
                 )
             X, y, sample_weight, offset = self._single_trials(X, y, sample_weight, trials, offset)
         self._counts_trials = trials is not None
+        dtype: Any = getattr(y, "dtype", None)  # a categorical one has an order
+        self._order = dtype.categories.tolist() if getattr(dtype, "ordered", False) else None
         self._fit(X, y, sample_weight, None, offset)
         self._exposed = offset is not None
         if trials is not None:  # rows of the table, each of which was fitted as two
@@ -244,7 +250,8 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         return replace(settings, weights="frequency") if self._counts_trials else settings
 
     def _offsets(self, n: int, offset: Any, exposure: Any = None) -> np.ndarray:
-        if offset is not None and hasattr(self, "classes_") and len(self.classes_) > 2:
+        has_classes = offset is not None and hasattr(self, "classes_")
+        if has_classes and self._loss.n_outputs(len(self.classes_)) > 1:
             raise ValueError(
                 "AdditiveClassifier: offset= is for two classes; more of them are fitted one "
                 "against the rest."
@@ -256,6 +263,8 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
     ) -> tuple[tuple[np.ndarray, ...], list[Loss], np.ndarray]:
         y = column_or_1d(y, warn=True)
         self.classes_, codes = coded_labels(y)
+        if self._loss.is_ordered and self._order is not None:
+            self.classes_, codes = self._ordered_codes(y, self._order)
         self._check_classes()
         if self.class_weight is not None:
             weight = weight * self._weights_by_class(y)[codes]
@@ -265,7 +274,8 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
                 "sample_weight and class_weight."
             )
         targets = one_against_rest(codes, self._positive_codes())
-        return targets, [self._loss] * len(targets), weight
+        targets = tuple(values.astype(np.float64) for values in targets)
+        return targets, [self._loss.for_targets(values, weight) for values in targets], weight
 
     def _targets_of_rows(self, y: Any, n: int) -> list[np.ndarray]:
         y = targets_of(self, y, n)
@@ -275,8 +285,8 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
                 f"AdditiveClassifier: y holds {y[unknown][0]!s}, a class that the model was not "
                 "fitted on."
             )
-        labels = (self.classes_[int(code)] for code in self._positive_codes())
-        return [np.where(y == label, 1.0, -1.0) for label in labels]
+        codes = np.argmax(y[:, None] == self.classes_, axis=1).astype(np.float64)
+        return list(one_against_rest(codes, self._positive_codes()))
 
     def _targets_of_source(
         self, source: Source, sample: Sample
@@ -294,13 +304,32 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         classes = {"classes": self.classes_, "class_weight": factors, "total_weight": weights}
         checks = replace(checks, **classes)
         outputs = self._positive_codes()
-        return checks, [self._loss] * len(outputs), outputs
+        codes = np.arange(len(self.classes_), dtype=np.float64)
+        targets = one_against_rest(codes, outputs)
+        return checks, [self._loss.for_targets(values, weights) for values in targets], outputs
+
+    def _ordered_codes(self, y: np.ndarray, order: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
+        """Classes in the order of a categorical column, and the index of each row's class."""
+        index = {label: k for k, label in enumerate(order)}
+        codes = np.fromiter(map(index.__getitem__, y.tolist()), np.int64, len(y))
+        unused = np.flatnonzero(np.bincount(codes, minlength=len(order)) == 0)
+        if len(unused):
+            raise ValueError(
+                f"AdditiveClassifier: no row has the level {order[unused[0]]!r} of y, whose "
+                "threshold cannot be estimated: drop it by y.cat.remove_unused_categories()."
+            )
+        return np.array(order, dtype=y.dtype), codes
 
     def _check_classes(self) -> None:
         if len(self.classes_) < 2:
             raise ValueError(
                 "AdditiveClassifier needs examples of at least 2 classes; y has only one class, "
                 f"{self.classes_[0]!s}."
+            )
+        if not self._loss.n_outputs(len(self.classes_)):
+            raise ValueError(
+                f"AdditiveClassifier: {self.loss!r} has other thresholds than y has classes, "
+                f"{len(self.classes_)}: give one less than classes, or None."
             )
 
     def _weights_by_class(self, y: np.ndarray) -> np.ndarray:
@@ -332,6 +361,8 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         return self.predictor_.intercept
 
     def _output_names(self) -> list[str]:
+        if self._loss.is_ordered:
+            return [f"above {self.classes_[0]}"]
         return [str(self.classes_[int(code)]) for code in self._positive_codes()]
 
     def decision_function(self, X: Any, return_std: bool = False, *, offset: Any = None) -> Any:
@@ -487,10 +518,10 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             Prints as text; :class:`kernelmaps.inspection.CheckDisplay` draws it.
         """
         check_is_fitted(self)
-        positive = self._positive_codes()
-        if not 0 <= output < len(positive):
+        n_outputs = len(self.edf_)
+        if not 0 <= output < n_outputs:
             raise ValueError(
-                f"AdditiveClassifier.check: output must be 0 … {len(positive) - 1}, got {output!r}."
+                f"AdditiveClassifier.check: output must be 0 … {n_outputs - 1}, got {output!r}."
             )
         self._check_trials("check", trials)
         warn_without_exposure(self, "AdditiveClassifier.check", offset)

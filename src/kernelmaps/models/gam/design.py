@@ -17,7 +17,7 @@ from .codebooks import CODING, OTHER, Codebook, LevelCounts, encode_columns, fit
 from .functions import STRAIGHT, values_at
 from .pairs import CoarseCodes, build_pair, pair_codes
 from .surfaces import build_surface, cells_with_rows, distinct_points
-from .terms import GamSettings, LinearSides, Pair, Term, constraint_rows
+from .terms import GamSettings, LinearSides, Pair, Term, constraint_rows, pair_constraint_rows
 from .training_rows import DesignTerm, RowsInMemory, TrainingRows
 
 MAX_TERMS = 5000  # of single columns: a Newton step of REML takes their cube, 10 s on one core
@@ -87,12 +87,31 @@ class AdditiveDesign:
     def constraint_matrix(self) -> np.ndarray | None:
         """C of the constraints Cβ ≥ 0 on the coefficients of all terms but a large factor."""
         bases = [basis for basis in self.bases if not isinstance(basis, LevelBasis)]
-        blocks, size = [], 1 + sum(basis.n_functions for basis in bases)
-        for term, span, _ in self.slices():
-            if term.shapes and isinstance(term.basis, TermBasis):
-                rows = constraint_rows(term.shapes, self.books[term.columns[0]], term.basis.values)
-                blocks.append(np.zeros((len(rows), size)))
-                blocks[-1][:, span] = rows
+        size, slices = 1 + sum(basis.n_functions for basis in bases), self.slices()
+        curves = {
+            term.columns[0]: (term.basis.values, span)
+            for term, span, _ in slices
+            if len(term.columns) == 1 and isinstance(term.basis, TermBasis)
+        }
+        blocks = []
+
+        def add(rows: np.ndarray, *spans: slice) -> None:
+            blocks.append(np.zeros((len(rows), size)))
+            blocks[-1][:, np.concatenate([np.arange(size)[span] for span in spans])] = rows
+
+        for term, span, _ in slices:
+            pair, basis = term.pair, term.basis
+            if term.shapes and isinstance(basis, TermBasis):
+                add(constraint_rows(term.shapes, self.books[term.columns[0]], basis.values), span)
+            if pair is None or not isinstance(basis, TermBasis):
+                continue
+            for j, shapes in term.pair_shapes.items():
+                axis, nodes = pair.columns.index(j), self.books[j].nodes
+                cells = np.moveaxis(basis.values.reshape(*pair.counts.shape, -1), axis, 0)[1:]
+                curve, of_curve = curves.get(j, (np.zeros((len(nodes) + 1, 0)), slice(0)))
+                positions = pair.positions[axis]
+                rows = pair_constraint_rows(shapes, nodes, curve[1:], positions, cells)
+                add(rows, of_curve, span)
         return np.concatenate(blocks) if blocks else None
 
     def with_pairs(
@@ -224,7 +243,7 @@ def build_design(
         shapes = settings.constraints.get(j, ())
         if term.kind == "auto":
             term = replace(term, kind="spline" if book.kind == "number" else "category")
-        if {"convex", "concave"} & set(shapes) and term.knots == "auto":
+        if {"convex", "concave"} & settings.shapes_of(j) and term.knots == "auto":
             term = replace(term, knots="even")  # on the axis on which it is to be convex
         basis: Basis
         if term.kind == "category":
@@ -262,7 +281,10 @@ def build_design(
     terms += tuple(build_surface_term(*item) for item in settings.surfaces.items())
     counts, totals = tuple(sums.by_output[0].singles), tuple(sums.totals)
     design = AdditiveDesign(rows, counts, terms, settings.n_jobs, totals)
-    return design.with_pairs(list(settings.pairs), requested=settings.pairs)
+    design = design.with_pairs(list(settings.pairs), requested=settings.pairs)
+    by_pair = settings.pair_constraints
+    terms = tuple(replace(t, pair_shapes=by_pair.get(t.columns, {})) for t in design.terms)
+    return replace(design, terms=terms)
 
 
 def _tabulate_term(term: DesignTerm, rows: RowsInMemory) -> DesignTerm:
@@ -310,6 +332,7 @@ def _check_settings(books: Sequence[Codebook], settings: GamSettings) -> None:
                 f"{owner}: {name!r} has a constraint, which a pair with another column "
                 "would undo. Leave one of them out."
             )
+    _check_pair_constraints(books, settings)
     for columns in settings.surfaces:
         for j in columns:
             if not len(books[j].nodes):
@@ -325,4 +348,27 @@ def _check_settings(books: Sequence[Codebook], settings: GamSettings) -> None:
                 raise ValueError(
                     f"{owner}: a pair is to be linear in {books[j].name!r}, which does not hold "
                     "numbers."
+                )
+
+
+def _check_pair_constraints(books: Sequence[Codebook], settings: GamSettings) -> None:
+    """Refuse shapes along the columns of pairs that cannot be kept."""
+    for pair, shapes in settings.pair_constraints.items():
+        name = " × ".join(books[j].name for j in pair)
+        others = [item for item in (*settings.pairs, *settings.surfaces) if item != pair]
+        for j in shapes:
+            term, problem = settings.terms.get(j, Term(j)), ""
+            if pair not in settings.pairs:
+                problem = f"the model has no such pair: list it in {argument('interactions')}"
+            elif books[j].kind == "category" or len(books[j].nodes) < 2:
+                problem = f"the values of {books[j].name!r} have no order"
+            elif any(j in item for item in others):
+                problem = f"another pair with {books[j].name!r} would undo it: leave it out"
+            elif settings.pairs[pair][pair.index(j)] or term.kind in (*STRAIGHT, "periodic"):
+                problem = f"{books[j].name!r} must be a curve in both, neither a line nor a circle"
+            elif term.extrapolation == "linear":
+                problem = f"{books[j].name!r} goes on beyond the training rows, the pair does not"
+            if problem:
+                raise ValueError(
+                    f"{settings.owner}: the constraint of {name!r} cannot be kept: {problem}."
                 )

@@ -258,7 +258,7 @@ class FitToCheck:
         distribution = self.loss.observation_distribution(
             eta, np.zeros_like(eta), self.dispersion, self.residual_df
         )
-        y = (self.y > 0).astype(float) if self.loss.of_labels else self.y
+        y = self.loss.observations(self.y)
         upper = distribution.cdf(y)
         lower = cdf_below(distribution, y, upper)
         upper = lower + rng.random(len(y)) * (upper - lower)

@@ -22,10 +22,10 @@ from ..._util.schema import (
     SchemaError,
     array,
     boolean,
+    distinct_labels,
     either,
     instance,
     integer,
-    labels,
     number,
     optional,
     record,
@@ -369,7 +369,7 @@ class AdditivePredictor:
     intercept: np.ndarray = saved(array("f8", "outputs"))
     posterior: Posterior = saved(instance((Posterior,)))
     loss: str | Loss = saved(either((instance((Loss,)), text())))
-    classes: np.ndarray | None = saved(optional(labels), default=None)
+    classes: np.ndarray | None = saved(optional(distinct_labels), default=None)
     edits: tuple[str, ...] = saved(several(text()), default=())
 
     def _check_state(self) -> None:

@@ -65,7 +65,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         of x for each site. "auto" looks for at most 40, a number for at most as many. A pair is
         added if a score test accepts it at a level of 1 % for all pairs of columns together.
     constraints : dict, optional
-        "increasing", "decreasing", "convex" or "concave" (or a tuple of these) by column.
+        "increasing", "decreasing", "convex" or "concave" (or a tuple of these) by column. Of pairs,
+        ``{("age", "power"): "increasing in age"}``: together with the columns' own functions.
     smoothing : "auto", float or dict, default="auto"
         Smoothing parameters: estimated by REML; a number for all terms, which has the weight of
         that many rows; or numbers by column.

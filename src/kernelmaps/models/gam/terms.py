@@ -15,6 +15,7 @@ from ...data.table_reader import TableReader
 from .codebooks import Codebook
 
 Pair = tuple[int, int]
+Shapes = dict[int, tuple[str, ...]]  # by column
 LinearSides = tuple[bool, bool]  # whether a pair is linear in its first and in its second column
 
 _KINDS = ("auto", "spline", "linear", "parametric", "category", "periodic", "surface")
@@ -152,6 +153,8 @@ class GamSettings:
         listed: estimated.
     constraints : dict of int to tuple of str
         Shapes by column.
+    pair_constraints : dict of (int, int) to dict of int to tuple of str
+        Shapes along columns of pairs, by pair and column.
     max_iter : int
     n_jobs : int or None
     owner : str
@@ -176,6 +179,12 @@ class GamSettings:
     surfaces: dict[Pair, Term] = field(default_factory=dict)
     estimates_parameter: bool = False
     eliminates_levels: bool = True
+    pair_constraints: dict[tuple[int, ...], Shapes] = field(default_factory=dict)
+
+    def shapes_of(self, column: int) -> set[str]:
+        """Shapes of the functions of a column, alone and in pairs."""
+        of_pairs = (shapes.get(column, ()) for shapes in self.pair_constraints.values())
+        return set(self.constraints.get(column, ())).union(*of_pairs)
 
 
 def resolve_settings(model: Any, columns: TableReader) -> GamSettings:
@@ -188,10 +197,11 @@ def resolve_settings(model: Any, columns: TableReader) -> GamSettings:
         raise ValueError(
             f"{owner}: terms leaves out all {len(columns.columns)} columns. Keep one, or a pair."
         )
+    by_column, by_pair = _resolve_constraints(model.constraints, columns, owner)
     return GamSettings(
         terms, pairs, max_pairs, _resolve_smoothing(model.smoothing, columns, owner),
-        _resolve_constraints(model.constraints, columns, owner), int(model.max_iter),
-        model.n_jobs, owner, model.weights, surfaces,
+        by_column, int(model.max_iter), model.n_jobs, owner, model.weights, surfaces,
+        pair_constraints=by_pair,
     )  # fmt: skip
 
 
@@ -326,32 +336,54 @@ def _resolve_smoothing(given: Any, columns: TableReader, owner: str) -> Any:
 
 def _resolve_constraints(
     given: Any, columns: TableReader, owner: str
-) -> dict[int, tuple[str, ...]]:
-    """Shapes that are asked for, by column."""
+) -> tuple[Shapes, dict[tuple[int, ...], Shapes]]:
+    """Shapes that are asked for, by column, and those along columns of pairs, by pair."""
     if given is None:
-        return {}
+        return {}, {}
     if not isinstance(given, dict):
         raise ValueError(
             f"{owner}: constraints must be a mapping from columns to {', '.join(SHAPES)}, got "
             f"{given!r}."
         )
     signs: dict[Any, str] = {1: "increasing", -1: "decreasing"}
-    by_column: dict[int, tuple[str, ...]] = {}
+    by_column: Shapes = {}
+    by_pair: dict[tuple[int, ...], Shapes] = {}
     for key, value in given.items():
-        j = columns.position(key, owner, "constraints")
-        name = columns.feature_names[j]
-        items: Any = value if isinstance(value, tuple | list) else (value,)
-        shapes = tuple(signs.get(item, item) for item in items)
-        if not set(shapes) <= set(SHAPES):
+        shapes = [
+            signs.get(item, item)
+            for item in (value if isinstance(value, tuple | list) else (value,))
+        ]
+        if not isinstance(key, tuple):
+            j = columns.position(key, owner, "constraints")
+            by_column[j] = _check_shapes(shapes, columns.feature_names[j], owner)
+            continue
+        (pair,) = _resolve_pair(key, columns, owner, "constraints")
+        names = [columns.feature_names[j] for j in pair]
+        found = [shape.partition(" in ")[::2] for shape in map(str, shapes)]
+        if not {name for _, name in found} <= set(names):
             raise ValueError(
-                f"{owner}: the constraint of column {name!r} must be one of "
-                f"{', '.join(SHAPES)}, or a tuple of these, got {value!r}."
+                f"{owner}: the constraint of the pair {' × '.join(names)!r} must say along which "
+                f"of them, such as 'increasing in {names[0]}', got {value!r}."
             )
-        for pair in (SHAPES[:2], SHAPES[2:]):
-            if set(pair) <= set(shapes):
-                raise ValueError(f"{owner}: column {name!r} cannot be both {' and '.join(pair)}.")
-        by_column[j] = shapes
-    return by_column
+        by_pair[pair] = {
+            j: _check_shapes([shape for shape, along in found if along == name], name, owner)
+            for j, name in zip(pair, names, strict=True)
+            if any(along == name for _, along in found)
+        }
+    return by_column, by_pair
+
+
+def _check_shapes(shapes: Sequence[Any], name: str, owner: str) -> tuple[str, ...]:
+    """Shapes of a column, none of which excludes another one."""
+    if not set(shapes) <= set(SHAPES):
+        raise ValueError(
+            f"{owner}: the constraint of column {name!r} must be one of "
+            f"{', '.join(SHAPES)}, or a tuple of these, got {tuple(shapes)!r}."
+        )
+    for pair in (SHAPES[:2], SHAPES[2:]):
+        if set(pair) <= set(shapes):
+            raise ValueError(f"{owner}: column {name!r} cannot be both {' and '.join(pair)}.")
+    return tuple(shapes)
 
 
 def constraint_rows(shapes: tuple[str, ...], book: Codebook, values: np.ndarray) -> np.ndarray:
@@ -362,11 +394,47 @@ def constraint_rows(shapes: tuple[str, ...], book: Codebook, values: np.ndarray)
     :func:`..solvers.linear_systems.constrained_minimum` minimises under such constraints.
     """
     increments = np.diff(values[1:], axis=0)
-    curvature = np.diff(increments / np.diff(book.nodes)[:, None], axis=0)
+    return _shape_rows(shapes, increments, increments / np.diff(book.nodes)[:, None])
+
+
+def _shape_rows(shapes: tuple[str, ...], increments: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+    """Rows of C, of length one, for functions that have these increments and slopes."""
+    curvature = np.diff(slopes, axis=0)
     by_shape = dict(zip(SHAPES, (increments, -increments, curvature, -curvature), strict=True))
-    matrix = np.concatenate([by_shape[shape] for shape in shapes])
+    matrix = np.concatenate([by_shape[shape].reshape(-1, slopes.shape[-1]) for shape in shapes])
     length = np.linalg.norm(matrix, axis=1, keepdims=True)
     return matrix / np.where(length > 0, length, 1.0)
+
+
+def pair_constraint_rows(
+    shapes: tuple[str, ...], nodes: np.ndarray, curve: np.ndarray, positions: np.ndarray,
+    cells: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    r"""Rows of C for the sum of the function of a column and of a pair, along the column.
+
+    Between two neighbours of all `nodes` and `positions`, the sum is linear for each code of the
+    other column, and between two codes it is a mean of theirs: its slopes there decide its shape.
+
+    Parameters
+    ----------
+    shapes : tuple of str
+    nodes, curve : ndarray of shape (n_nodes,), (n_nodes, n_functions)
+        The functions of the column, at its nodes.
+    positions, cells : ndarray of shape (n,), (n, n_codes, n_functions of the pair)
+        Those of the pair, which are constant beyond the positions.
+    """
+    ends = np.union1d(nodes, positions)
+    middle = (ends[:-1] + ends[1:]) / 2
+
+    def slopes(points: np.ndarray, values: np.ndarray) -> np.ndarray:
+        per_unit = np.diff(values, axis=0) / np.diff(points)[:, None, None]
+        ends = ((1, 1), (0, 0), (0, 0))  # beyond the points it is zero
+        return np.pad(per_unit, ends)[np.searchsorted(points, middle)]
+
+    of_pair, of_curve = slopes(positions, cells), slopes(nodes, curve[:, None])
+    of_curve = np.repeat(of_curve, cells.shape[1], axis=1)
+    total = np.concatenate([of_curve, of_pair], axis=2)
+    return _shape_rows(shapes, total, total)
 
 
 def enforce_direction(values: np.ndarray, shapes: tuple[str, ...]) -> np.ndarray:

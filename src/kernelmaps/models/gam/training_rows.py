@@ -37,7 +37,7 @@ from ..rows.term_rows import StreamedTermRows, SumOverChunks, TermRows, fold_chu
 from .codebooks import SAMPLE_ROWS, Codebook, LevelCounts, encode_columns, value_range
 from .pairs import CoarseCodes, PairCodes, PairTerm, sums_by_pair
 from .surfaces import Surface
-from .terms import Pair
+from .terms import Pair, Shapes
 
 PAIR_TABLE_BYTES = 1 << 28  # of all tables of pairs of codes; if they need more, none are kept
 NO_ROWS = LossTotals(0.0, 0.0, 0.0, 0.0)
@@ -58,6 +58,7 @@ class DesignTerm:
     counts: np.ndarray
     pair: PairTerm | None = None
     shapes: tuple[str, ...] = ()
+    pair_shapes: Shapes = field(default_factory=dict)
     extrapolation: str = "constant"
     period: float = 0.0
     fixed_effects: tuple[np.ndarray, ...] = ()

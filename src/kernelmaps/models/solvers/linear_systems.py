@@ -35,6 +35,12 @@ from ..._util.threads import available_threads, cached_property
 from ..rows.normal_equations import NormalEquations
 from .levels import BlockCovariance, ConditionalLevels, IndexBlocks, block_sums
 
+_ROUNDING = 1e-12  # of constraints, in units of the largest coefficient
+# Constraints that take part at once. Of a pair of two columns with 255 bins, 15,000 constraints on
+# 480 coefficients: .5 s with 300, 1.0 s with 1000, 1.9 s with 2000, 14 s with all. Of eight curves,
+# 2,000 constraints: a fifth faster than with all.
+_CONSTRAINTS_AT_ONCE = 1000
+
 # Ridges, in units of G's mean diagonal: the first one with which G + diag(d) has a Cholesky factor
 # is added, since columns without rows make G singular.
 RIDGES = 1e-10, 1e-7, 1e-4
@@ -280,7 +286,8 @@ def constrained_minimum(
               \quad ⇔ \quad \min_{μ ≥ 0} ½ \|(CL)^\top μ + L^{-1} \hat β\|^2,
               \quad β = L\,\big((CL)^\top μ + L^{-1} \hat β\big),
 
-    a non-negative least-squares problem, whose solution is exact.
+    a non-negative least-squares problem, whose solution is exact. Of many constraints (pairs have
+    thousands) some at a time take part: those that matter and those that are violated most.
 
     Levels of a large factor, which have no constraints, take the values that are best beside the
     other coefficients.
@@ -289,13 +296,23 @@ def constrained_minimum(
         return beta
     n = len(inverse.dense)
     free, theta = beta[:n], beta[n:]
-    if not (constraints @ free < 0).any():
+    slack = constraints @ free
+    if not (slack < 0).any():
         return beta
     factor = cholesky(inverse.dense, lower=True)
     start = solve_triangular(factor, free, lower=True)
-    normals = (constraints @ factor).T
-    multipliers, _ = nnls(normals, -start, maxiter=50 * len(constraints))
-    constrained = factor @ (normals @ multipliers + start)
+    used = np.argsort(slack)[:_CONSTRAINTS_AT_ONCE]
+    while True:
+        normals = (constraints[used] @ factor).T
+        multipliers, _ = nnls(normals, -start, maxiter=50 * len(used))
+        constrained = factor @ (normals @ multipliers + start)
+        slack = constraints @ constrained
+        violated = slack < -_ROUNDING * np.abs(constrained).max()
+        violated[used] = False
+        if not violated.any():
+            break
+        worst = np.argsort(np.where(violated, slack, 0.0))[:_CONSTRAINTS_AT_ONCE]
+        used = np.concatenate([used[multipliers > 0], worst[violated[worst]]])
     if inverse.levels is None:
         return constrained
     return np.concatenate([constrained, theta - inverse.levels.means(constrained - free)])

@@ -1,12 +1,13 @@
-"""Structural mutations of model files, with right checksums, in child processes.
+"""Attack model files: structural mutations with right checksums, in child processes.
 
 Every mutant is loaded and, if that succeeds, used. Allowed is one of two ends: it is refused with
 `FileFormatError`, or it works. The driver warms up (imports, compiled loops), then forks workers
 with a limit of memory; a worker that ends is replaced, and the mutant that ended it is named.
 
-    python tests/support/mutations.py --count 20000 --seed 1
+    PYTHONPATH=tests/support python -m benchmarks.attack_files --count 20000 --seed 1
 
-prints how many mutants ended in which way, and exits with 1 if one ended badly.
+prints how many mutants ended in which way, and exits with 1 if one ended badly. The originals are
+the examples of the tests.
 """
 
 from __future__ import annotations
@@ -72,16 +73,14 @@ def originals() -> dict[str, object]:
         "paired": km.RandomFourierMap(n_components=8, form="paired", n_jobs=1).fit(X),
         "landmarks": km.ExponentialMap(n_components=16, n_landmarks=4, n_jobs=1).fit(X),
         "joint": fitted_map_of_the_plane().set_params(n_jobs=1),
-        "spec": km.SplineMap(6).fit(X).spec_,
+        "spec": km.SplineMap().fit(X).spec_,
         "chain": km.ExponentialMap(n_components=8).fit(X).spec_,
     }
-    spline = km.SplineMap(n_jobs=1)
     anchors = more["AnchorMap"]
     more |= {
-        "splines": km.AdditiveSVC(spline, n_jobs=1).fit(X, labels()),
         "codes": km.AdditiveSVR(anchors, n_jobs=1).fit(anchors.encode(X), X[:, 0]),
         "table": km.AdditiveClassifier(interactions=1, n_jobs=1).fit(X, labels() == "first"),
-        "chunks": km.AdditiveSVR(spline, n_jobs=1).partial_fit(X, X[:, 0]),
+        "chunks": km.AdditiveSVR(km.SplineMap(), n_jobs=1).partial_fit(X, X[:, 0]),
         "several kernels": km.StreamingRidge(
             alpha=[0.1, 1.0],
             feature_map=[(slice(0, 3), km.ChebyshevMap(3)), ([3, 4, 5], StandardScaler())],

@@ -1,0 +1,134 @@
+"""Shapes along the columns of pairs: predictions keep them, wherever they are looked at."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import kernelmaps as km
+from kernelmaps.models.solvers import linear_systems
+
+PAIR = ("age", "power")
+pytestmark = pytest.mark.filterwarnings("ignore::kernelmaps.exceptions.OutOfDomainWarning")
+
+
+def training_rows(n=900):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            "age": rng.uniform(18, 80, n),
+            "power": np.where(rng.random(n) < 0.05, np.nan, rng.integers(1, 12, n)),
+            "town": rng.choice(["Ulm", "Bonn", "Kiel"], n),
+        }
+    )
+    score = np.tanh((X["age"] - 45) / 10) * np.where(X["power"] > 6, 1, 0.05)
+    return X, score + 0.3 * (X["town"] == "Ulm"), rng
+
+
+def along_age(model, others):
+    """Scores along age, beyond the training rows, too: one line for each value of the other."""
+    ages, lines = np.linspace(10, 90, 1501), []
+    for values in others:
+        scores = model.predictor_.scores(
+            model.reader_.read(pd.DataFrame({"age": ages, **values}), "test")
+        )
+        lines.append(scores[:, 0])
+    return ages, np.array(lines)
+
+
+POWERS = [{"power": p, "town": "Bonn"} for p in (-5, 1, 1.5, 4.3, 6.5, 9, 11, 30, np.nan)]
+TOWNS = [{"power": 5.0, "town": t} for t in ("Ulm", "Bonn", "Kiel", "Rome", None)]
+
+
+@pytest.mark.parametrize(
+    ("loss", "pair", "others"),
+    [
+        ("squared_error", PAIR, POWERS),
+        ("poisson", PAIR, POWERS),
+        ("squared_error", ("town", "age"), TOWNS),
+    ],
+)
+def test_predictions_increase_for_every_value_of_the_other_column(loss, pair, others):
+    X, score, rng = training_rows()
+    y = rng.poisson(np.exp(score)) if loss == "poisson" else score + 0.6 * rng.normal(size=len(X))
+    options = {"loss": loss, "interactions": [pair]}
+    free = km.AdditiveRegressor(**options).fit(X, y)
+    _, lines = along_age(free, others)
+    assert np.diff(lines).min() < -1e-4  # without the constraint it falls somewhere
+    model = km.AdditiveRegressor(**options, constraints={pair: "increasing in age"}).fit(X, y)
+    _, lines = along_age(model, others)
+    assert np.diff(lines).min() > -1e-9 * np.ptp(lines)
+    assert np.ptp(lines, axis=1).max() > 0.5  # and it still rises
+    assert model.objective_[0] >= free.objective_[0] * (1 - 1e-6)
+
+
+def test_shapes_of_both_columns_and_of_curvature():
+    X, score, rng = training_rows()
+    y = score + 0.6 * rng.normal(size=len(X))
+    shapes = {PAIR: ("concave in age", "decreasing in power")}
+    model = km.AdditiveRegressor(interactions=[PAIR], constraints=shapes).fit(X, y)
+    ages, lines = along_age(model, POWERS)
+    inside = (ages > X["age"].min()) & (ages < X["age"].max())
+    assert np.diff(lines[:, inside], 2).max() < 1e-9 * np.ptp(lines)
+    assert np.diff(lines[:-1], axis=0).max() < 1e-9 * np.ptp(lines)
+
+
+def test_few_constraints_at_a_time_have_the_same_minimum(seed, monkeypatch):
+    """The minimum under Cβ ≥ 0 is unique: it does not depend on the order of the constraints."""
+    rng = np.random.default_rng(seed)
+    root, constraints = rng.normal(size=(12, 8)), rng.normal(size=(300, 8))
+    inverse = linear_systems.LowRankCovariance(np.zeros(8), root, np.ones(12), 0.0)
+    constraints *= np.sign(constraints @ rng.normal(size=8))[:, None]  # some point meets them all
+    free = rng.normal(size=8)
+    expected = linear_systems.constrained_minimum(free, inverse, constraints)
+    assert (constraints @ expected).min() > -1e-9
+    monkeypatch.setattr(linear_systems, "_CONSTRAINTS_AT_ONCE", 7)
+    few = linear_systems.constrained_minimum(free, inverse, constraints)
+    np.testing.assert_allclose(few, expected, atol=1e-9)
+
+
+SHAPE = {PAIR: "increasing in age"}
+LINE = km.Term("age", "linear")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"constraints": SHAPE}, "the model has no such pair: list it in interactions="),
+        ({"constraints": {PAIR: "increasing"}}, "must say along which of them, such as 'increasin"),
+        ({"constraints": {PAIR: "increasing in town"}}, "must say along which of them"),
+        ({"constraints": {PAIR: "up in age"}}, "'age' must be one of increasing, decreasing"),
+        (
+            {"constraints": {PAIR: ("convex in age", "concave in age")}},
+            "column 'age' cannot be both convex and concave",
+        ),
+        (
+            {"interactions": [("age", "town")], "constraints": {("age", "town"): "convex in town"}},
+            "the values of 'town' have no order",
+        ),
+        (
+            {"interactions": [PAIR, ("age", "town")], "constraints": SHAPE},
+            "cannot be kept: another pair with 'age' would undo it",
+        ),
+        (
+            {"interactions": [PAIR], "constraints": SHAPE, "terms": {"age": "linear"}},
+            "'age' must be a curve in both, neither a line nor a circle",
+        ),
+        ({"interactions": [(LINE, "power")], "constraints": SHAPE}, "must be a curve in both"),
+        (
+            {
+                "interactions": [PAIR],
+                "constraints": SHAPE,
+                "terms": {"age": km.Term("age", extrapolation="linear")},
+            },
+            "'age' goes on beyond the training rows, the pair does not",
+        ),
+        (
+            {"interactions": [PAIR], "constraints": SHAPE | {"age": "increasing"}},
+            "'age' has a constraint, which a pair with another column would undo",
+        ),
+    ],
+)
+def test_what_cannot_be_kept_is_refused(settings, message):
+    X, score, _ = training_rows(60)
+    with pytest.raises(ValueError, match=message):
+        km.AdditiveRegressor(**settings).fit(X, score)
