@@ -131,7 +131,8 @@ function buildForm() {
     const lines = F.terms.map((term, t) => [term.name, result.terms[t][k]]).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
     const rest = lines.splice(SHOWN_BARS);
     if (rest.length) lines.push([`${rest.length} more terms`, rest.reduce((sum, line) => sum + line[1], 0)]);
-    bars($("#what-terms"), [["intercept", F.intercept[k]], ...lines], true);
+    bars($("#what-terms"), lines, true);
+    $("#what-sum").textContent = `With the intercept, ${digits(F.intercept[k])}, they add up to the score: ${digits(result.scores[k])}.`;
   };
   F.inputs.forEach((input, i) => {
     const j = input.books[0], id = `what-${i}`, box = make("div", {class: "input"});

@@ -760,7 +760,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             deviances += total(0.0, before[:, k]), total(shifts[k], after[:, k])
         words = "; deviance of {:,} rows {:.8g} → {:.8g}".format(n, *deviances)
         if refit_intercept:
-            words += f", intercept + {', '.join(f'{shift:.4g}' for shift in shifts)}"
+            words += f", intercept shifted by {', '.join(f'{shift:.4g}' for shift in shifts)}"
         return replace(model, intercept=model.intercept + shifts), words
 
     def explain(self, x: Any, output: int | None = None) -> Explanation:
