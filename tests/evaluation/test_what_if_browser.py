@@ -58,11 +58,13 @@ def models():
         .fit(few, counts)
         .edit("age", 0.0, between=(18, 25)),
         "two classes": km.AdditiveClassifier(terms=going_on).fit(few, score > 1),
+        "ordered classes": km.AdditiveClassifier("ordinal").fit(few, thirds),
+        "mean and scale": km.AdditiveRegressor("location_scale").fit(few, score),
         "three classes": km.AdditiveClassifier(interactions=PAIRS[:1]).fit(few, thirds),
     }
 
 
-KINDS = ["numbers", "counts", "two classes", "three classes"]
+KINDS = ["numbers", "counts", "two classes", "three classes", "ordered classes", "mean and scale"]
 
 
 @pytest.fixture(scope="module")
