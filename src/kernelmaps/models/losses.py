@@ -1062,6 +1062,8 @@ class Gamma(_Dispersed):
 
 def cdf_below(distribution: Any, y: np.ndarray, cdf: np.ndarray) -> np.ndarray:
     """Probabilities of less than y, where those of at most y are `cdf`."""
+    if isinstance(distribution, _CensoredTimes):
+        return -np.expm1(-distribution.hazard)
     if hasattr(distribution, "pmf"):  # of counts and classes
         return distribution.cdf(y - 1)
     return np.where(y > 0, cdf, 0.0) if hasattr(distribution, "zeros") else cdf
@@ -1726,6 +1728,28 @@ class CoxPartialLikelihood(Loss):
         gram[0], gram[:, 0], rhs[0] = 0.0, 0.0, problem.working_weight * beta[0]
         gram[0, 0] = problem.working_weight
         return replace(problem, gram=gram, rhs=rhs, root=None)
+
+
+class _CensoredTimes(NamedTuple):
+    """Distributions of times by their cumulative hazards: all later ones are alike if censored."""
+
+    hazard: np.ndarray
+
+    def cdf(self, y: np.ndarray) -> np.ndarray:
+        return np.where(y > 0, -np.expm1(-self.hazard), 1.0)
+
+
+@dataclass(frozen=True)
+class CumulativeHazard(Poisson):
+    """The likelihood of y = 1 for rows with an event until their time, with μ the hazard up to it.
+
+    It is Poisson's. Checks of a survival model take it: residuals y − μ are those of martingales.
+    """
+
+    dispersion: float | None = 1.0
+
+    def observation_distribution(self, eta, error, dispersion, residual_df):
+        return _CensoredTimes(np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA)))
 
 
 LOSSES: dict[str, Loss] = {
