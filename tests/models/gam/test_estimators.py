@@ -187,7 +187,7 @@ def test_log_loss_recovers_log_odds(seed):
     assert abs(p.mean() - y.mean()) < 1e-3  # the intercept is not penalised
 
 
-def test_many_classes_one_against_the_rest(seed):
+def test_many_classes(seed):
     rng = np.random.default_rng(seed)
     X = pd.DataFrame({"x": rng.random(900), "c": rng.choice(["a", "b"], 900)})
     y = np.select([X["x"] < 0.3, X["c"] == "a"], ["low", "a"], "b")
@@ -198,7 +198,8 @@ def test_many_classes_one_against_the_rest(seed):
         model.eval_terms(X).sum(axis=1) + model.intercept_, model.decision_function(X), rtol=1e-9
     )
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
-    assert "class" in str(model.summary())
+    with_constraint = km.AdditiveClassifier(constraints={"x": "increasing"}).fit(X, y)
+    assert "class" in str(with_constraint.summary())  # each has a row of its own
 
 
 def test_poisson_rates_are_per_exposure(seed):

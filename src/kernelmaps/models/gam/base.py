@@ -51,10 +51,16 @@ from ..inputs import (
     weights_of,
     without_rows,
 )
-from ..losses import GAM, BinomialCounts, Loss, find_loss
+from ..losses import GAM, BinomialCounts, JointLoss, Loss, find_loss
 from ..shapes import Explanation, PairFunction, ShapeFunction
 from .comparison import fit_statistics
-from .design import MAX_EXACT_ROWS, build_design, describe_merged_levels, encode_rows
+from .design import (
+    MAX_EXACT_ROWS,
+    AdditiveDesign,
+    build_design,
+    describe_merged_levels,
+    encode_rows,
+)
 from .edits import edit_term
 from .effect_tables import effect_tables
 from .fitting import fit_outputs
@@ -140,6 +146,10 @@ class GeneralizedAdditiveModel(BaseEstimator):
         """Names of the outputs: "prediction", or classes."""
         raise NotImplementedError
 
+    def _joint_loss(self, design: AdditiveDesign) -> JointLoss | None:
+        """The loss of all outputs together; None if each is fitted by itself."""
+        return None
+
     def _log_exposure(self, exposure: Any, n: int) -> np.ndarray:
         return np.zeros(n)
 
@@ -163,8 +173,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
 
     @property
     def _link(self) -> str:
-        """ "log" where predictions are exp(f), "logit" for classes, else "identity"."""
-        return self._loss.link
+        """A name in `LINKS`; of classes "logit", or "softmax" of scores of all of them."""
+        return (self.loss_ if hasattr(self, "predictor_") else self._loss).link
 
     def _check_parameters(self) -> None:
         _ = self._loss  # an unknown name is refused
@@ -314,6 +324,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         # Matrices of single terms are small: threads of BLAS would cost more than they bring.
         with limit_blas(1):
             design = build_design(rows, losses, settings)
+            design = replace(design, joint_loss=self._joint_loss(design))
         if settings.max_pairs:
             model = search_pairs(design, losses, settings)
         else:
@@ -326,6 +337,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
                     totals = tuple(rows.loss_totals(losses))
                     model = replace(model, design=replace(model.design, totals=totals))
                 given = self._loss.adopt_parameter(losses[0])
+            if model.joint is not None:
+                given = model.joint.loss.fitted
             self.predictor_ = build_predictor(
                 model, losses, settings.pairs, location, self.reader_, given,
                 getattr(self, "classes_", None),
@@ -467,6 +480,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             weight, dispersion = np.ones(len(y)), dispersion / np.maximum(weight, 1e-300)
         if trials is not None:
             loss = BinomialCounts(trials=trials)
+        loss, dispersion = loss.loss_of_rows(self.predictor_.scores(columns), dispersion)
         return FitToCheck(
             self.predictor_, output, loss, dispersion, float(self._residual_df[output]),
             float(self.edf_[output]), columns, y, weight, offset,
@@ -597,7 +611,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         model, loss = self.predictor_, self.loss_
         intercepts = [
             f"{value:.4g} (se {error:.2g})"
-            for value, error in zip(model.intercept, model.posterior.factors[:, 0], strict=True)
+            for value, error in zip(model.intercept, model.posterior.intercept_errors, strict=True)
         ]
         facts = {
             "loss": f"{self.loss} ({loss.family} family, link: {loss.link})",
@@ -786,7 +800,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
             )
         values = self.predictor_.contributions(columns)[0]
         scores = self.predictor_.intercept + values.sum(axis=0)
-        k = int(np.argmax(scores)) if output is None else output
+        best = int(np.argmax(scores)) if self._of_labels else 0
+        k = best if output is None else output
         names = self.reader_.value_names
         cells = [_describe_first_cell(column, names.get(column.name, {})) for column in columns]
         cells_by_term = [
