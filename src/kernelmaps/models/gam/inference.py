@@ -93,7 +93,8 @@ def build_predictor(
     for k, (loss, all_coefficients) in enumerate(zip(losses, model.fits, strict=True)):
         df = max(n - float(all_coefficients.edf.sum()), 1.0)
         df = df if loss.estimates_dispersion else np.inf
-        outputs.append(_Output.from_fit(slices, fits[k], df, effects[k] if effects else None))
+        of_levels = effects[k] if effects else None
+        outputs.append(_Output.from_fit(slices, fits[k], df, of_levels, not loss.of_times))
     unseen = [
         new_levels(term, [books[j].kind == "category" for j in term.columns], fits, span, smoothing)
         for term, span, smoothing in slices
@@ -122,6 +123,8 @@ class _Output:
         Penalties of all coefficients.
     levels : LevelEffects, optional
         Effects of the levels of a large factor.
+    has_intercept : bool
+        Whether the intercept is estimated, and its error a part of bands.
     """
 
     slices: Slices
@@ -130,11 +133,13 @@ class _Output:
     projections: dict[int, Projection]
     penalty: np.ndarray
     levels: LevelEffects | None
+    has_intercept: bool
 
     @classmethod
     def from_fit(
-        cls, slices: Slices, fit: PenalisedFit, residual_df: float, levels: LevelEffects | None
-    ) -> _Output:
+        cls, slices: Slices, fit: PenalisedFit, residual_df: float, levels: LevelEffects | None,
+        has_intercept: bool,
+    ) -> _Output:  # fmt: skip
         projections = {
             i: Projection.from_term(slices[i][0], sides, fit.beta[slices[i][1]])
             for i, sides in pair_sides(slices).items()
@@ -146,7 +151,7 @@ class _Output:
                 penalty[span] = (
                     term.basis.penalty * smoothing_parameters[term.basis.smoothing_index]
                 )
-        return cls(slices, fit, residual_df, projections, penalty, levels)
+        return cls(slices, fit, residual_df, projections, penalty, levels, has_intercept)
 
     def edf(self, i: int) -> float:
         """Effective degrees of freedom of the displayed function of a term.
@@ -225,7 +230,7 @@ def _joint_output(
         null_weights = np.concatenate([item.null_weights for item in effects])
         statistic = sum(item.statistic for item in effects)
         levels = replace(effects[0], statistic=statistic, null_weights=null_weights)
-    return _Output(scaled, joint.fit, np.inf, {}, joint.penalty, levels)
+    return _Output(scaled, joint.fit, np.inf, {}, joint.penalty, levels, True)
 
 
 def _has_levels(term: DesignTerm) -> bool:
@@ -251,7 +256,7 @@ def _fitted_term(
             errors.append(shown.level_errors(output.levels, fit))
         else:
             values.append(basis.evaluate(fit.beta[span]))
-            errors.append(shown.errors(with_intercept=pair is None))
+            errors.append(shown.errors(with_intercept=pair is None and output.has_intercept))
         if joint is None:
             tests.append(output.test(i))
         if has_increments:
