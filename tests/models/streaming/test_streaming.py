@@ -76,15 +76,6 @@ def test_pca_is_that_of_the_stored_features(seed, n_components):
     assert list(model.get_feature_names_out()[:1]) == ["streamingpca0"]
 
 
-def test_pca_weights_are_repetitions(seed):
-    X, _, _ = regression(seed, 200)
-    w = np.random.default_rng(seed).integers(0, 4, 200)
-    a = km.StreamingPCA(3, MAP).fit(X, sample_weight=w, map_sample=X)
-    b = km.StreamingPCA(3, MAP).fit(np.repeat(X, w, axis=0), map_sample=X)
-    np.testing.assert_allclose(a.explained_variance_, b.explained_variance_, rtol=1e-10)
-    np.testing.assert_allclose(a.components_, b.components_, atol=1e-8)
-
-
 # ---- Algorithm 3 --------------------------------------------------------------------------------
 
 
@@ -313,6 +304,36 @@ def test_few_strengths_are_factorised_and_many_share_a_spectrum(seed, monkeypatc
     assert set(taken) == {"spectrum_of"}
 
 
+def test_few_rows_are_solved_in_the_space_of_their_rank(seed, monkeypatch):
+    """No matrix of all columns is decomposed; criteria and solutions are those of all of it."""
+    rng = np.random.default_rng(seed)
+    X, w = rng.normal(size=(30, 400)) + 3.0, rng.integers(1, 4, 30)
+    X[:, 7], X[5] = 2.0, X[6]  # a constant column, and a row that is there twice
+    y = X[:, :2] + rng.normal(size=(30, 2))
+    alphas, sizes = [0.1, 10.0, 1000.0], []
+    eigh = quadratic._eigh
+    monkeypatch.setattr(quadratic, "_eigh", lambda A: sizes.append(len(A)) or eigh(A))
+    models = {}
+    for columns_per_row in (4, np.inf):
+        monkeypatch.setattr(quadratic, "COLUMNS_PER_ROW", columns_per_row)
+        for rule in ("gcv", "loo", 3):
+            model = km.StreamingRidge(alphas, validation=rule).fit(X, y, sample_weight=w)
+            models[columns_per_row, rule] = model.cv_results_["mean_squared_error"], model.coef_
+        evidence = km.StreamingRidge("evidence").fit(X, y)
+        models[columns_per_row, "evidence"] = evidence.cv_results_["log_evidence"], evidence.coef_
+        if columns_per_row == 4:
+            assert max(sizes) <= 29
+            least = km.StreamingRidge(0.0)
+            with pytest.warns(LinAlgWarning, match="rank 28, less than their 400 columns"):
+                least.fit(X, y)
+            centred = X - X.mean(axis=0)
+            norm = np.linalg.lstsq(centred, y - y.mean(axis=0), rcond=1e-10)[0].T
+            np.testing.assert_allclose(least.coef_, norm, atol=1e-9)
+    for rule in ("gcv", "loo", 3, "evidence"):
+        for one, other in zip(models[4, rule], models[np.inf, rule], strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-8)
+
+
 def test_alpha_zero_on_deficient_statistics_gives_the_least_norm(seed):
     X, Y, _ = regression(seed, 50)
     twice = np.hstack([X, X])
@@ -486,8 +507,6 @@ def test_unfitted_map_is_cloned_and_fitted_on_a_sample(seed):
     assert 2 <= n_ends <= 2 * X.shape[1]
     stream = km.StreamingRidge(1.0, scaler).fit(iter(chunked(X, Y)))
     np.testing.assert_allclose(stream.feature_map_.mean_, model.feature_map_.mean_, rtol=1e-12)
-    given = km.StreamingRidge(1.0, scaler).fit(iter(chunked(X, Y)), map_sample=X[:500])
-    assert given.feature_map_.n_samples_seen_ == 500
 
 
 def test_predictions_of_any_source(seed, tmp_path):

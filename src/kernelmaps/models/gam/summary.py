@@ -99,38 +99,40 @@ def summarise(
 
     `noise` is the root of the dispersion and the ends of its interval, by output.
     """
-    records = []
+    records, names = [], outputs
+    if model.fitted_loss.tests_outputs_together:
+        outputs = outputs[:1]
+    several, head = len(outputs) > 1, model.output_head
     for term in sorted(model.pure_terms, key=lambda term: -term.importance):
         for k, output in enumerate(outputs):
-            values = term.values[..., k][term.counts > 0]
+            of_row = slice(k, k + 1) if several else slice(None)  # outputs of the row
+            values = term.values[term.counts > 0][:, of_row]
             low, high = (values.min(), values.max()) if values.size else (0.0, 0.0)
             records.append({
-                "term": term.name, "kind": term.kind, "edf": float(term.edf[k]),
+                "term": term.name, "kind": term.kind, "edf": float(term.edf[of_row].sum()),
                 "ref_df": float(term.reference_df[k]), "statistic": float(term.statistic[k]),
                 "p_value": float(term.p_value[k]), "importance": term.importance,
                 "low": float(low), "high": float(high),
-            } | ({"class": output} if len(outputs) > 1 else {}))  # fmt: skip
+            } | ({head: output} if several else {}))  # fmt: skip
     shrunk = [term.name for term in model.pure_terms if term.edf.max() < SHRUNK_EDF]
     if shrunk:
         facts = {**facts, "shrunk to nothing": ", ".join(shrunk)}
     if any(term.coarse for term in model.terms):
         facts = {**facts, "pairs": PAIRS_NOTE}
-    sds = [(term.name, term.level_sd) for term in model.terms if term.level_sd is not None]
-    sds += [("noise", noise)] if noise is not None else []
     components = [
         {"component": name, "sd": float(sd[0]), "low": float(sd[1]), "high": float(sd[2])}
-        | ({"class": output} if len(outputs) > 1 else {})
-        for name, of_outputs in sds
-        for output, sd in zip(outputs, of_outputs.T, strict=True)
+        | ({head: output} if len(names) > 1 else {})
+        for name, of_outputs in [*_level_sds(model), *([] if noise is None else [("noise", noise)])]
+        for output, sd in zip(names, of_outputs.T)
     ]
-    if len(sds) > (noise is not None):
+    if _level_sds(model):
         texts = [
             f"{item['component']} {item['sd']:.3g} ({item['low']:.3g} … {item['high']:.3g})"
-            + (f" for {item['class']}" if len(outputs) > 1 else "")
+            + (f" for {item[head]}" if len(names) > 1 else "")
             for item in components
         ]
         facts = {**facts, "standard deviations (95 %)": ", ".join(texts)}
-    last = ("class",) if len(outputs) > 1 else ()
+    last = (head,) if several else ()
     columns = ("term", "kind", "edf", "range", "importance", "ref df", statistic, "p", *last)
     rows = [
         (
@@ -143,6 +145,11 @@ def summarise(
     ]  # fmt: skip
     plain = {key: str(value) for key, value in facts.items()}
     return GamSummary(title, plain, columns, rows, records, components)
+
+
+def _level_sds(model: AdditivePredictor) -> list[tuple[str, np.ndarray]]:
+    """Names of the terms with levels, and what `FittedTerm.level_sd` has of them."""
+    return [(term.name, term.level_sd) for term in model.terms if term.level_sd is not None]
 
 
 def shape_functions(

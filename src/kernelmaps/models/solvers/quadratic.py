@@ -18,7 +18,14 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, LinAlgWarning, cho_factor, cho_solve, solve_triangular
+from scipy.linalg import (
+    LinAlgError,
+    LinAlgWarning,
+    cho_factor,
+    cho_solve,
+    lapack,
+    solve_triangular,
+)
 from scipy.linalg import eigh as host_eigh
 from scipy.optimize import minimize_scalar
 
@@ -26,6 +33,9 @@ from ..._util.arguments import is_number
 from ..._util.devices import solving_device, to_device, to_host
 from ...stats import Moments
 
+# Columns per row from which the factor of few columns, and its eigenvalues, cost no more operations
+# than one Cholesky factor of all: (3 r² k + 9 r³) against k³/3.
+COLUMNS_PER_ROW = 4
 CHOLESKY_UP_TO = 16  # strengths, above which one eigendecomposition is cheaper
 # Range in which the evidence is maximised, in units of the largest eigenvalue: from the rounding
 # of the eigenvalues to where the fit explains less than 1e-8 of the targets' scatter.
@@ -82,11 +92,11 @@ class Spectrum:
 
     Attributes
     ----------
-    values : ndarray of shape (k,)
+    values : ndarray of shape (r,)
         Λ, not negative.
-    axes : ndarray of shape (k, k), or None for the identity
-        Q.
-    c : ndarray of shape (t, k)
+    axes : ndarray of shape (k, r), or None for the identity
+        Q; of few rows, without columns of eigenvalue zero.
+    c : ndarray of shape (t, r)
         b in the eigenbasis, Qᵀb for each target.
     yy : ndarray of shape (t,)
         ỹᵀỹ.
@@ -113,9 +123,10 @@ class Spectrum:
         if alpha > 0:
             return 1.0 / shifted
         keep = significant(self.values)
-        if not keep.all():
+        n_columns = keep.size if self.axes is None else len(self.axes)
+        if keep.sum() < n_columns:
             warnings.warn(
-                f"The statistics have rank {keep.sum()}, less than their {keep.size} columns, and "
+                f"The statistics have rank {keep.sum()}, less than their {n_columns} columns, and "
                 "alpha=0: the solution of least norm is given. Use alpha > 0 or fewer components.",
                 LinAlgWarning,
                 stacklevel=2,
@@ -148,10 +159,15 @@ class Spectrum:
             −½ [(W − 1) (log(2π S/(W − 1)) + 1) + Σ_j log(1 + λ_j/α)].
         """
         contrasts = self.weight - 1.0
-        explained = ((self.c**2) / (self.values + alpha)).sum(axis=1)
+        keep = significant(self.values)
+        values, explained = self.values[keep], self.c[:, keep] ** 2 / self.values[keep]
+        # What no α explains, and what this one does not: the second is small where rows are fewer
+        # than columns, and would be lost in the rounding of ỹᵀỹ.
+        unexplained = np.maximum(self.yy - explained.sum(axis=1), 0.0)
+        unexplained += (explained * (alpha / (values + alpha))).sum(axis=1)
         # A perfect fit leaves rounding of ỹᵀỹ; constant targets leave nothing at all.
         smallest = np.finfo(np.float64).eps * self.yy + np.finfo(np.float64).tiny
-        unexplained = np.maximum(self.yy - explained, smallest)
+        unexplained = np.maximum(unexplained, smallest)
         fit = contrasts * (np.log(2 * np.pi * unexplained / contrasts) + 1.0)
         return float(-0.5 * (fit + np.log1p(self.values / alpha).sum()).sum())
 
@@ -163,8 +179,14 @@ def spectrum_of(stats: Moments, columns: np.ndarray, diagonal: bool = False) -> 
         m = stats.m[columns]
         values = stats.H[columns, columns] - m * m / stats.weight
         return Spectrum(np.maximum(values, 0.0), None, B, yy, stats.weight)
-    values, axes = _eigh(_part(stats.scatter(), columns))
+    decompose = _eigh_of_low_rank if _has_few_rows(stats, columns) else _eigh
+    values, axes = decompose(_part(stats.scatter(), columns))
     return Spectrum(np.maximum(values, 0.0), axes, B @ axes, yy, stats.weight)
+
+
+def _has_few_rows(stats: Moments, columns: np.ndarray) -> bool:
+    """Whether the rank of the scatter is so low that it pays, where SciPy solves."""
+    return COLUMNS_PER_ROW * stats.n <= len(columns) and solving_device() is None
 
 
 def evidence_alpha(spectra: list[Spectrum]) -> tuple[float, float]:
@@ -200,9 +222,10 @@ def inverse_root(
         if _has_factor(A, alpha):
             factor, _ = _cholesky(A, alpha)
             return solve_triangular(factor, np.eye(len(A)), lower=True, check_finite=False).T
-    spectrum = spectrum_of(stats, columns, diagonal)
-    scale = np.sqrt(spectrum._inverse(alpha))
-    return np.diag(scale) if spectrum.axes is None else spectrum.axes * scale
+        values, axes = _eigh(A)
+        scale = np.sqrt(Spectrum(np.maximum(values, 0.0), axes, values, values, 0)._inverse(alpha))
+        return axes * scale
+    return np.diag(np.sqrt(spectrum_of(stats, columns, diagonal)._inverse(alpha)))
 
 
 def _has_factor(A: np.ndarray, alpha: float) -> bool:
@@ -218,9 +241,10 @@ def ridge_path(
     A Cholesky factorisation takes k³/3 operations at the speed of products, an eigendecomposition
     some 30 times as long but once for all α: few α are factorised, many share the spectrum, as do
     α = 0 (which may need the solution of least norm), α below the rounding of A (whose factor may
-    not exist) and a diagonal A (which costs nothing).
+    not exist), a diagonal A (which costs nothing) and one of few rows (which costs little).
     """
-    if not diagonal and len(alphas) <= CHOLESKY_UP_TO:
+    few = len(alphas) <= CHOLESKY_UP_TO and not _has_few_rows(stats, columns)
+    if few and not diagonal:
         A, B = _part(stats.scatter(), columns), stats.cross()[:, columns]
         if _has_factor(A, float(np.min(alphas))):
             return np.array([_cholesky_solution(A, B, alpha) for alpha in alphas])
@@ -254,6 +278,19 @@ def _eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     values, vectors = torch.linalg.eigh(to_device(A, device))
     return to_host(values), to_host(vectors)
+
+
+def _eigh_of_low_rank(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues above rounding (ascending) and their vectors, from A = LLᵀ with few columns.
+
+    The Cholesky factor with pivots ends where rounding begins, and LᵀL has the eigenvalues of A.
+    """
+    factor, pivots, rank, _ = lapack.dpstrf(A, lower=1)
+    root = np.zeros((len(A), rank))
+    root[pivots - 1] = np.tril(factor[:, :rank])
+    values, vectors = _eigh(root.T @ root)
+    keep = significant(values)
+    return values[keep], root @ (vectors[:, keep] / np.sqrt(values[keep]))
 
 
 def _cholesky_solution(A: np.ndarray, B: np.ndarray, alpha: float) -> np.ndarray:
