@@ -29,7 +29,7 @@ import scipy  # whose parts are loaded when they are used
 
 from .._util.arguments import argument, check_number, check_positive, parameter
 from . import tweedie
-from .outputs import best_codes, class_probabilities, sigmoid, softmax
+from .decision import best_codes, class_probabilities, sigmoid, softmax
 from .risk_sets import RiskSets
 from .rows.normal_equations import NormalEquations
 
@@ -876,11 +876,13 @@ class BinomialCounts(Binomial):
         return self.trials * np.logaddexp(0.0, eta) - y * eta
 
     def derivatives(self, y, eta):
-        gradient, curvature = super().derivatives(y / self.trials, eta)
-        return self.trials * gradient, self.trials * curvature
+        p = scipy.special.expit(eta)
+        return self.trials * p - y, np.maximum(self.trials * p * (1 - p), 1e-12)
 
-    def saturated(self, y):
-        return self.trials * super().saturated(y / self.trials)
+    def saturated(self, y):  # some rows of a classifier have no trials
+        failures = self.trials - y
+        xlogy = scipy.special.xlogy
+        return xlogy(self.trials, self.trials) - xlogy(y, y) - xlogy(failures, failures)
 
     def observation_distribution(self, eta, error, dispersion, residual_df):
         return BinomialMixture(self.trials, eta, error)
