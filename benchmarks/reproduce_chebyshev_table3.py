@@ -117,8 +117,9 @@ class Nystroem(TransformerMixin, BaseEstimator):
 
 
 def nystroem(data: dict[str, np.ndarray], size: int, seed: int) -> float:
-    model = km.StreamingRidgeClassifier(ALPHAS, Nystroem(size, seed), validation=3)
-    model.fit(data["X_train"], data["y_train"], map_sample=data["X_train"])
+    feature_map = Nystroem(size, seed).fit(data["X_train"])
+    model = km.StreamingRidgeClassifier(ALPHAS, feature_map, validation=3)
+    model.fit(data["X_train"], data["y_train"])
     return model.score(data["X_test"], data["y_test"])
 
 

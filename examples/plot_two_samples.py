@@ -75,7 +75,7 @@ axes[0].set(xlabel="MMD² of 300 and 300 rows", ylabel="permutations")
 # Share of tests that reject at the level of 5 %, by the number of rows. For two normal samples it
 # is the level itself, whatever the number of rows and columns.
 
-sizes, trials = [50, 100, 200, 400], 100
+sizes, trials = [50, 100, 200, 400], 60
 for name, draw, color in (("normal", normal, "C0"), ("Laplace", laplace, "C1")):
     shares = []
     for n in sizes:
@@ -83,7 +83,7 @@ for name, draw, color in (("normal", normal, "C0"), ("Laplace", laplace, "C1")):
         for _ in range(trials):
             Z = feature_map.transform(np.concatenate([normal(n), draw(n)]))
             found = permuted(Z, n, 99)
-            rejected += int(np.sum(found >= found[0]) <= 5)  # of 100, itself among them
+            rejected += int(np.sum(found >= found[0]) <= 5)  # of 100 values, its own among them
         shares.append(rejected / trials)
     axes[1].plot(sizes, shares, "o-", color=color, label=f"normal and {name}")
     print(f"normal and {name}, rejected of {trials}:", dict(zip(sizes, shares)))

@@ -36,32 +36,41 @@ _SEED = int(os.environ.get(_VARIABLE) or 20240229)
 gc.set_threshold(50_000, 20, 20)
 
 
-# Files that take longest are begun first: two processes then end at about the same time. The first
-# two stand for all files that go to the same process with them, see `_TOGETHER`.
+# Files that take longest are begun first, the others in any order: two processes then end at about
+# the same time. The first two stand for all files that go to the same process with them, see
+# `_TOGETHER`. Mutated files find what these have compiled.
 _LONGEST = (
     "models/svm/test_prediction.py",
     "common/test_estimators.py",
     "repository/test_docs.py",
     "models/gam/test_estimators.py",
-    "evaluation/test_comparison.py",
     "cli/test_commands_on_tables.py",
-    "models/gam/test_inference.py",
-    "models/gam/test_large_factors.py",
-    "cli/test_commands.py",
-    "design/test_tables.py",
-    "evaluation/test_choice.py",
-    "models/gam/test_few_rows.py",
-    "install/test_core_install.py",
-    "design/test_joint.py",
-    "model_files/test_model_files.py",
-    "design/test_cosines.py",
-    "cli/test_predict_imports.py",
-    "stats/test_dask.py",
-    "util/test_interrupts.py",
-    "models/test_device_rows.py",
-    # Processes of its own, which find what the files above have compiled. Not at the end of all:
-    # the other process would wait for it.
+    "evaluation/test_comparison.py",
     "model_files/test_mutated_files.py",
+    "models/gam/test_inference.py",
+    "model_files/test_model_files.py",
+    "models/gam/test_responses.py",
+    "models/gam/test_survival.py",
+    "cli/test_commands.py",
+    "models/gam/test_stream.py",
+    "cli/test_predict_imports.py",
+    "repository/test_distribution.py",
+    "stats/test_dask.py",
+    "models/gam/test_new_levels.py",
+    "design/test_tables.py",
+    "install/test_core_install.py",
+    "evaluation/test_choice.py",
+    "benchmarks/test_paper_parts.py",
+    "design/test_joint.py",
+    "exports/test_sql.py",
+    "stats/test_checkpoints.py",
+    "models/gam/test_large_factors.py",
+    "models/gam/test_few_rows.py",
+    "util/test_interrupts.py",
+    "models/streaming/test_streaming.py",
+    "design/test_cosines.py",
+    "models/gam/test_purification.py",
+    "models/gam/test_invariances.py",
 )
 
 

@@ -43,6 +43,7 @@ _EXPORTS = {
         "prediction_error_bound",
     ],
     "kernelmaps.models.streaming.lasso": ["StreamingLasso", "StreamingLassoClassifier"],
+    "kernelmaps.models.merging": ["merge"],
     "kernelmaps.design.api": ["Design", "design_map"],
     "kernelmaps.design.joint": ["JointDesign"],
     "kernelmaps.design.random_features": [

@@ -16,7 +16,6 @@ from table_columns import columns_of, learn
 from kernelmaps._util.schema import SchemaError
 from kernelmaps.data.files import CsvFile
 from kernelmaps.data.table_reader import ColumnFormat, ReadingNotes, TableReader
-from kernelmaps.data.tables import first_column_without_numbers
 from kernelmaps.exceptions import SuspectColumnWarning, UnreadableCellWarning
 
 N = 200
@@ -625,17 +624,6 @@ def test_how_levels_are_written(levels, form):
 
 
 # ---- frames and arrays --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("make", [pd.DataFrame, pa.table])
-def test_the_first_column_without_numbers_is_named(make):
-    frame = {"a": [1.0, 2.0], "b": [True, False]}
-    assert first_column_without_numbers(make(frame)) is None
-    assert first_column_without_numbers(make(frame | {"c": [1.5, None]})) == ("c", "missing values")
-    for cells in (["x", "y"], pd.Categorical(["1", "2"]), pd.date_range("2024", periods=2)):
-        actual = first_column_without_numbers(make(frame | {"c": cells, "d": [1.5, None]}))
-        assert actual == ("c", "text, categories or dates")
-    assert first_column_without_numbers(np.array([[1.0, np.nan]])) is None
 
 
 @pytest.mark.parametrize("chosen", [["b"], [1], [-1], [False, True]])

@@ -1,12 +1,11 @@
 """Models of tables in C and ONNX: the same as Python, on unseen levels and missing values, too."""
 
 import json
-import subprocess
 
 import numpy as np
 import pandas as pd
 import pytest
-from c_programs import COMPILER, needs_compiler
+from c_programs import compile_and_run, needs_compiler, run_in_c
 
 import kernelmaps as km
 from kernelmaps.evaluation.model_report import model_report
@@ -14,21 +13,6 @@ from kernelmaps.exceptions import SuspectColumnWarning
 from kernelmaps.export.c import to_c
 from kernelmaps.models.losses import LOSSES, Loss
 
-MAIN = """
-#include <stdio.h>
-#include "exported.h"
-int main(void)
-{
-  double x[EXPORTED_FEATURES], out[8];
-  int d;
-  for (;;) {
-    for (d = 0; d < EXPORTED_FEATURES; ++d) if (scanf("%lf", x + d) != 1) return 0;
-    exported(x, out);
-    for (d = 0; d < EXPORTED_COLUMNS; ++d) printf("%.17g\\n", out[d]);
-    MORE
-  }
-}
-"""
 PROBABILITIES = """exported_probabilities(x, out);
     for (d = 0; d < CLASSES; ++d) printf("%.17g\\n", out[d]);"""
 
@@ -112,21 +96,10 @@ def expected(model, X):
     return np.hstack([scores, model.predict_proba(X)])
 
 
-def run_in_c(model, codes, folder):
-    (folder / "exported.h").write_text(to_c(model, "exported"), encoding="utf-8")
+def run_model(model, codes, folder):
     classes = len(getattr(model, "classes_", ()))
     more = PROBABILITIES.replace("CLASSES", str(classes)) if classes else ""
-    (folder / "main.c").write_text(MAIN.replace("MORE", more))
-    return compiled(folder, "\n".join(" ".join(map(repr, row)) for row in codes.tolist()))
-
-
-def compiled(folder, text):
-    flags = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
-    command = [COMPILER, *flags, "main.c", "-o", "program", "-lm"]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
-    program = [folder / "program"]
-    done = subprocess.run(program, input=text, capture_output=True, check=True, text=True)
-    return np.array(done.stdout.split(), dtype=float)
+    return run_in_c(model, codes, folder, more)
 
 
 def coded(model, X):
@@ -147,7 +120,7 @@ def coded(model, X):
 def test_c_says_the_same(fitted, kind, tmp_path):
     model, X = fitted[kind], unusual(table(0)[0])
     wanted = expected(model, X)
-    got = run_in_c(model, coded(model, X), tmp_path).reshape(wanted.shape)
+    got = run_model(model, coded(model, X), tmp_path)
     np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-12)
 
 
@@ -166,7 +139,7 @@ def test_c_finds_levels_by_name(fitted, tmp_path):
     unseen = float(len(levels))
     named = [float(levels.index(level)) for level in ("north", 'so"uth', "été", "north")]
     numbers = [*named, *[unseen] * 3, *[np.nan] * 6]
-    np.testing.assert_array_equal(compiled(tmp_path, ""), numbers)
+    np.testing.assert_array_equal(compile_and_run(tmp_path, ""), numbers)
 
 
 def run_in_onnx(model, X, feed):
@@ -300,7 +273,7 @@ def test_parts_of_dates_in_c(dated, tmp_path):
     model, late, numbers = dated
     names = ["day", "day (month)", "day (weekday)", "day (hour)", "x"]
     assert all(f'"{name}"' in to_c(model, "exported") for name in names)
-    got = run_in_c(model, coded(model, numbers), tmp_path)
+    got = run_model(model, coded(model, numbers), tmp_path)[:, 0]
     np.testing.assert_allclose(got, model.predict(late), rtol=1e-10)
 
 
@@ -396,7 +369,7 @@ def test_c_of_a_factor_with_many_levels(many_levels, tmp_path):
     model, rows = many_levels
     levels = {level: k for k, level in enumerate(model.predictor_.books[1].levels)}
     codes = [np.nan if pd.isna(t) else levels.get(t, len(levels)) for t in rows["town"]]
-    got = run_in_c(model, np.column_stack([rows["x"], codes]), tmp_path)
+    got = run_model(model, np.column_stack([rows["x"], codes]), tmp_path)[:, 0]
     np.testing.assert_allclose(got, model.predict(rows), rtol=1e-12, atol=1e-12)
 
 

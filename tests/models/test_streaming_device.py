@@ -251,9 +251,9 @@ def test_checkpoints_of_tensors(torch, explicit, tmp_path, seed, monkeypatch):
 def test_scores_classes_and_samples_of_tensors(torch, explicit, seed):
     X, y = problem(seed)
     rows, labels = torch.asarray(X), np.digitize(y, [0.5, 1.5])
-    ridge = km.StreamingRidge(feature_map=features(), device="cpu")
-    ridge.fit(rows, torch.asarray(y), map_sample=rows[:300])
-    here = km.StreamingRidge(feature_map=features()).fit(X, y, map_sample=X[:300])
+    feature_map = features().fit(X[:300])
+    ridge = km.StreamingRidge(feature_map=feature_map, device="cpu").fit(rows, torch.asarray(y))
+    here = km.StreamingRidge(feature_map=feature_map).fit(X, y)
     for target in (y, torch.asarray(y)):
         assert ridge.score(rows, target) == pytest.approx(here.score(X, y), abs=1e-9)
     model = km.StreamingRidgeClassifier(feature_map=features(), device="cpu")

@@ -249,18 +249,6 @@ def test_checkpoints_are_for_one_process(rows, tmp_path):
         fold(source, Moments(), checkpoint=tmp_path / "c")
 
 
-def test_a_cluster_without_workers_is_not_waited_for(rows, monkeypatch):
-    distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr(dask_rows, "PATIENCE_SECONDS", 0.05)
-    source = open_source(da.from_array(rows[0], (500, 6)))
-    with (
-        distributed.LocalCluster(n_workers=0, dashboard_address=":0") as cluster,
-        distributed.Client(cluster.scheduler_address, set_as_default=False) as client,
-        pytest.raises(TimeoutError, match=r"no worker for 0.05 seconds"),
-    ):
-        fold(source, Moments(), client=client)
-
-
 def test_workers_with_a_device_of_their_own(client, rows):
     """As with one worker for each GPU: a worker maps and sums on the device that it sees.
 

@@ -16,25 +16,31 @@ MAIN = """
 #include "exported.h"
 int main(void)
 {
-  double x[EXPORTED_FEATURES], out[EXPORTED_COLUMNS];
+  double x[EXPORTED_FEATURES], out[EXPORTED_COLUMNS + 8];
   int d;
   for (;;) {
     for (d = 0; d < EXPORTED_FEATURES; ++d) if (scanf("%lf", x + d) != 1) return 0;
     exported(x, out);
     for (d = 0; d < EXPORTED_COLUMNS; ++d) printf("%.17g\\n", out[d]);
+    MORE
   }
 }
 """
 
 
-def run_in_c(what, X, folder):
-    """Compile the header with every warning an error, feed it rows, read what it prints."""
-    (folder / "exported.h").write_text(to_c(what, "exported"))
-    (folder / "main.c").write_text(MAIN)
+def compile_and_run(folder, text):
+    """The numbers that a program prints, compiled with every warning an error, for some input."""
     flags = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
     command = [COMPILER, *flags, "main.c", "-o", "program", "-lm"]
     subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
-    text = "\n".join(" ".join(repr(float(v)) for v in row) for row in X)
     program = [folder / "program"]
     done = subprocess.run(program, input=text, capture_output=True, check=True, text=True)
-    return np.array(done.stdout.split(), dtype=float).reshape(len(X), -1)
+    return np.array(done.stdout.split(), dtype=float)
+
+
+def run_in_c(what, X, folder, more=""):
+    """What the function of a header gives for rows; `more` is done for each of them."""
+    (folder / "exported.h").write_text(to_c(what, "exported"), encoding="utf-8")
+    (folder / "main.c").write_text(MAIN.replace("MORE", more))
+    text = "\n".join(" ".join(repr(float(v)) for v in row) for row in X)
+    return compile_and_run(folder, text).reshape(len(X), -1)

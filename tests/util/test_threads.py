@@ -14,6 +14,12 @@ from kernelmaps._util import threads
 from kernelmaps._util.threads import available_threads, in_threads, limit_threads, resolve_threads
 
 
+def run(code, **settings):
+    """How a process of its own ends, which runs the code."""
+    command, environment = [sys.executable, "-c", code], os.environ | settings
+    return subprocess.run(command, timeout=300, check=False, env=environment).returncode
+
+
 @pytest.fixture
 def four(monkeypatch):
     monkeypatch.setattr(threads, "available_threads", lambda: 4)
@@ -117,7 +123,7 @@ def test_in_threads_works_again_after_a_fork():
         "    os._exit(0 if sum(in_threads(lambda b, e: e - b, 1000, -1)) == 1000 else 1)\n"
         "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
     )
-    assert subprocess.run([sys.executable, "-c", script], timeout=300, check=False).returncode == 0
+    assert run(script) == 0
 
 
 class FourThreads:
@@ -180,9 +186,7 @@ def test_any_thread_may_limit_blas():
         "assert len(seen) > 1 and set(seen) == {1}, seen\n"
     )
     threads_of_blas = {"OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
-    settings = {**os.environ, **threads_of_blas}
-    done = subprocess.run([sys.executable, "-c", script], env=settings, timeout=300, check=False)
-    assert done.returncode == 0
+    assert run(script, **threads_of_blas) == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
@@ -217,9 +221,7 @@ over.set()
 thread.join()
 raise SystemExit(status != 0)
 """
-    two = {**os.environ, "OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
-    done = subprocess.run([sys.executable, "-c", code], timeout=300, check=False, env=two)
-    assert done.returncode == 0
+    assert run(code, OPENBLAS_NUM_THREADS="2", OMP_NUM_THREADS="2") == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
@@ -255,8 +257,7 @@ over.set()
 thread.join()
 raise SystemExit(status != 0 or results[0] is not first or fit.value is not first)
 """
-    done = subprocess.run([sys.executable, "-c", code], timeout=300, check=False)
-    assert done.returncode == 0
+    assert run(code) == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
@@ -286,5 +287,4 @@ status = os.waitpid(child, 0)[1]
 thread.join()
 raise SystemExit(status != 0)
 """
-    done = subprocess.run([sys.executable, "-c", code], timeout=300, check=False)
-    assert done.returncode == 0
+    assert run(code) == 0

@@ -11,7 +11,7 @@ __all__ = ["COMMANDS", "app", "load_commands", "run"]
 _FILES = {"choose": "compare", "demo": "compare"}  # of commands that share a file with another
 COMMANDS = (
     "demo", "compare", "choose", "fit", "predict", "evaluate", "export", "explain", "edit",
-    "warmup",
+    "merge", "warmup",
 )  # fmt: skip
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from functools import reduce
-from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,6 @@ from .sources import (
 
 RETRIES = 3  # for errors of a task; a task lost with its worker is rescheduled by Dask itself
 FAN_IN = 8  # results that one task merges: a tree of depth 4 merges 4,096 partitions
-PATIENCE_SECONDS = 30.0  # without any worker, after which a fit is given up
 RESERVED_ROWS = 1 << 40  # for a partition of unknown length, so that row numbers stay distinct
 
 
@@ -133,19 +131,7 @@ class DaskSource(Source):
         if isinstance(client, str):
             client = needed("distributed").Client(client, set_as_default=False)
         with nullcontext(client) if client is self.client else client:
-            future, last_seen = client.compute(task, retries=RETRIES), monotonic()
-            while not future.done():
-                with suppress(TimeoutError):  # of this look, or of the task: it is done then
-                    future.result(timeout=1)
-                if client.nthreads():
-                    last_seen = monotonic()
-                elif monotonic() - last_seen > PATIENCE_SECONDS:
-                    future.cancel()
-                    raise TimeoutError(
-                        "the Dask cluster has had no worker for "
-                        f"{PATIENCE_SECONDS:g} seconds: start workers, and fit again"
-                    )
-            return future.result()
+            return client.compute(task, retries=RETRIES).result()
 
 
 def source_of_partition(

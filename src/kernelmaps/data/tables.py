@@ -17,13 +17,12 @@ import numpy as np
 from .._util.arguments import needed
 from ..exceptions import MissingTargetWarning
 from . import files
-from .arrow import pa, pc
+from .arrow import pa
 from .columns import (
     RawTable,
     check_order,
     check_selection,
     column_positions,
-    is_frame,
 )
 from .dask import DaskSource
 from .files import CsvFile, ParquetFile, open_table
@@ -102,6 +101,16 @@ def read_targets(
     targets = np.zeros(len(has_target), values.dtype)
     targets[has_target] = values
     return targets, weight, exposures, has_target
+
+
+def read_complete_column(table: pa.Table, name: str, where: Where) -> np.ndarray:
+    """A column without gaps, as numbers, booleans or text."""
+    raw = RawTable.from_data(table.select([name]), name).column(0, name)
+    values, is_present = target_values(raw, name, where)
+    if not is_present.all():
+        row = where(int(np.argmin(is_present)))
+        raise ValueError(f"{row}: {name!r} is missing. Leave such rows out.")
+    return values
 
 
 def warn_of_gaps(name: str, target: str, gaps: int) -> None:
@@ -334,8 +343,9 @@ def _check_numbers(schema: Any, features: list[str]) -> None:
         kind = schema.field(column).type
         if not any(is_such(kind) for is_such in numeric):
             raise ValueError(
-                f"column {column!r} has type {kind}; features must be numbers. Name the "
-                "target with y=, or drop the column"
+                f"column {column!r} has type {kind}; features must be numbers. Name the target "
+                "with y=, or drop the column. AdditiveClassifier and AdditiveRegressor take text, "
+                "categories and missing values as they are."
             )
 
 
@@ -453,35 +463,6 @@ def is_in_memory(X: Any) -> bool:
     if type(X).__module__.startswith(("dask", "h5py", "zarr", "pyarrow")):
         return False
     return not is_chunks(X)
-
-
-def first_column_without_numbers(X: Any) -> tuple[str, str] | None:
-    """The first column of a table that is not of complete numbers, and what it holds.
-
-    True and false are the numbers 1 and 0, as `pandas.get_dummies` writes them. Gaps in files and
-    datasets are found when they are read.
-    """
-    if isinstance(X, str | os.PathLike):
-        X = files.parquet_dataset(X) if Path(X).exists() and files.is_parquet(X) else None
-    X = X.to_arrow() if hasattr(X, "to_arrow") else X
-    package, types = type(X).__module__.split(".")[0], pa.types
-    if package == "pyarrow":
-        texts = (types.is_string, types.is_large_string, types.is_dictionary, types.is_temporal)
-        kinds = [(field.name, any(test(field.type) for test in texts)) for field in X.schema]
-    elif hasattr(X, "columns") and (package.startswith("dask") or is_frame(X)):
-        kinds = [(str(name), kind.kind not in "fiub") for name, kind in zip(X.columns, X.dtypes)]
-    else:
-        return None
-    for j, (name, is_text) in enumerate(kinds):
-        if is_text:
-            return name, "text, categories or dates"
-        if package == "pandas":
-            gaps = X.iloc[:, j].isna().any()
-        else:
-            gaps = is_frame(X) and pc.any(pc.is_null(X.column(j), nan_is_null=True)).as_py()
-        if gaps:
-            return name, "missing values"
-    return None
 
 
 BLOCK = 1 << 16  # rows that are read at a time

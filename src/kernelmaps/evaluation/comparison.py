@@ -85,10 +85,9 @@ def compare(
 ) -> Comparison:
     """Compare maps, kernels and sizes on your data, together with the usual baselines.
 
-    Every method is a pipeline, scored by cross-validation on the same rows and folds: a plain
-    linear model, maps, small ones first, then the other baselines. Columns are standardised for
-    stationary kernels and the plain linear model; features are scaled to a mean k(x, x) of 1: a
-    penalty `C` means the same to all.
+    Every method is a pipeline, scored by cross-validation on the same rows and folds. Columns are
+    standardised for stationary kernels and the plain linear model; features are scaled to a mean
+    k(x, x) of 1: a penalty `C` means the same to all.
 
     Parameters
     ----------
@@ -101,8 +100,7 @@ def compare(
         Names stand for all sizes and kernels of that class; by default all maps of the kernels.
     kernels : sequence of str or Kernel, optional
         By default χ², intersection, exp-χ² and the Gaussian for data without negative values, else
-        the Gaussian and the Laplacian. Names take their widths from the data, and stationary ones
-        act on standardised columns; an object is used unchanged.
+        the Gaussian and the Laplacian. Names take their widths from the data, objects have theirs.
     sizes, joint_sizes : sequence of int
         Columns per feature of additive maps, columns of joint ones. Splines have ten or more.
     with_baselines : bool
@@ -131,7 +129,7 @@ def compare(
     --------
     >>> import kernelmaps as km
     >>> X, y = km.datasets.make_histograms(120, 8, random_state=0)
-    >>> result = km.compare(X, y, maps=["HomogeneousMap"], kernels=["chi2"], sizes=[3, 7])
+    >>> result = km.compare(X, y, maps=["HomogeneousMap"], kernels=["chi2"], sizes=[3, 7], C=10)
     >>> model = result.estimator().fit(X, y)
     """
     start, (X, columns, notes) = perf_counter(), _read_rows(X, feature_names)

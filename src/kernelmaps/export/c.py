@@ -382,6 +382,8 @@ def _table_model(name: str, model: Any) -> str:
     body = f"  {name}_scores(x, out);\n"
     if not hasattr(model, "classes_"):
         body += _MEANS[model._link].format(model.loss)
+        if len(table.intercept) > 1:
+            body += "  out[1] = exp(out[1]); /* the standard deviation */\n"
     parts = _terms(name, table) + _levels(name, table.books)
     text = _function(name, len(table.books), len(table.intercept), parts, body)
     return text + (_probabilities(name, model) if hasattr(model, "classes_") else "")
@@ -418,7 +420,7 @@ def _levels(name: str, books: Any) -> str:
 
 
 def _probabilities(name: str, model: Any) -> str:
-    """Sigmoids of the scores, scaled to sum to one."""
+    """Sigmoids of the scores, scaled to sum to one; of a softmax link, their exponentials."""
     outputs, classes = len(model.intercept_), len(model.classes_)
     two = "  out[1] = p[0];\n  out[0] = 1.0 - p[0];\n"
     many = f"""  for (k = 0; k < {classes}; ++k) total += p[k];
@@ -427,6 +429,15 @@ def _probabilities(name: str, model: Any) -> str:
     if model._link == "cumulative logit":
         return _ordered_probabilities(name, model)
     declared = "" if outputs == 1 else "  double total = 0.0;\n"
+    exponentials = "    p[k] = 1.0 / (1.0 + exp(-p[k]));\n"
+    if outputs > 1 and model._link == "softmax":
+        declared = "  double total = 0.0, most;\n"
+        exponentials = "    p[k] = exp(p[k] - most);\n"
+        largest = (
+            f"  most = p[0];\n  for (k = 1; k < {outputs}; ++k) if (p[k] > most) most = p[k];\n"
+        )
+    else:
+        largest = ""
     return f"""
 /* Probabilities of the {classes} classes. */
 static inline void {name}_probabilities(const double *x, double *out)
@@ -434,9 +445,8 @@ static inline void {name}_probabilities(const double *x, double *out)
   double p[{outputs}];
 {declared}  int k;
   {name}_scores(x, p);
-  for (k = 0; k < {outputs}; ++k)
-    p[k] = 1.0 / (1.0 + exp(-p[k]));
-{two if outputs == 1 else many}}}
+{largest}  for (k = 0; k < {outputs}; ++k)
+{exponentials}{two if outputs == 1 else many}}}
 """
 
 

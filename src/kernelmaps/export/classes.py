@@ -48,6 +48,7 @@ _RECORDS = {
     # Losses, which are their parameters, too.
     **dict.fromkeys(("SquaredError", "LogLoss", "Poisson", "Gamma", "Quantile"), _LOSSES),
     **dict.fromkeys(("NegativeBinomial", "Tweedie", "Binomial", "Beta", "Ordinal"), _LOSSES),
+    **dict.fromkeys(("LocationScale", "Multinomial"), _LOSSES),
     # Steps in front of maps, and behind them, in pipelines that `compare` and `choose` make.
     "MeanNormScaler": "kernelmaps.evaluation.methods",
     "ColumnSelector": "kernelmaps.evaluation.methods",

@@ -256,7 +256,11 @@ def _formula(xp: Trace, model: Any, X: Any) -> list[Traced]:
         return [*outputs, _probabilities(xp, model, scores)] if has_probabilities else outputs
     link = getattr(model, "_link", "identity")
     if link == "identity":
-        return [scores]
+        if scores.shape[1] == 1 or not hasattr(model, "predictor_"):
+            return [scores]
+        log_scale = scores[:, 1][:, None]
+        scale = xp.node("Exp", [log_scale], log_scale.shape, scores.dtype)
+        return [xp.concat([scores[:, 0][:, None], scale], axis=1)]
     operator = {"log": "Exp", "logit": "Sigmoid"}[link]
     return [xp.node(operator, [scores], scores.shape, scores.dtype)]
 
@@ -330,7 +334,13 @@ def _labels(xp: Trace, model: Any, scores: Traced) -> Traced:
 
 
 def _probabilities(xp: Trace, model: Any, scores: Traced) -> Traced:
-    """Sigmoids of the scores, scaled to sum to one; equal where all of them are zero."""
+    """Sigmoids of the scores, scaled to sum to one; equal where all of them are zero.
+
+    Of a softmax link, that of the scores.
+    """
+    predictor = getattr(model, "predictor_", None)
+    if predictor is not None and predictor.link == "softmax" and scores.shape[1] > 1:
+        return xp.node("Softmax", [scores], scores.shape, scores.dtype, axis=1)
     if getattr(model, "_link", "") == "cumulative logit":
         below = np.array(model.loss_.thresholds, scores.dtype) - scores
         reached = xp.node("Sigmoid", [below], below.shape, below.dtype)

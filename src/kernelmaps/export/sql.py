@@ -364,7 +364,8 @@ class _Statement:
             pair = zip(values[part.pair], moved_values, strict=True)
             values[part.pair] = [f"{value} - ({moved})" for value, moved in pair]
         labels = [] if predictor.classes is None else [str(label) for label in predictor.classes]
-        ends = [""] if len(predictor.intercept) == 1 else [f" {label}" for label in labels]
+        several = len(predictor.intercept) > 1
+        ends = [f" {name}" for name in predictor.output_names] if several else [""]
         contributions = self.add("terms", {
             (t, k): (f"f({term.name}){end}", values[t][k])
             for t, term in enumerate(terms) for k, end in enumerate(ends)
@@ -377,7 +378,8 @@ class _Statement:
         })  # fmt: skip
         result = [f"s.{_identifier(name)}" for name in self.kept]
         result += contributions.values() if with_terms else []
-        names = [f"probability_{label}" for label in labels] or ["prediction"]
+        means = ["prediction", "standard_deviation"][: len(ends)]
+        names = [f"probability_{label}" for label in labels] or means
         for name, value in zip(names, self.add_predictions(scores), strict=True):
             result.append(f"{value} AS {self.unique_name(name)}")
         expressions = ",\n".join(self.expressions)
@@ -387,13 +389,16 @@ class _Statement:
         """The inverse of the link; probabilities are sigmoids, scaled to sum to one."""
         link, most = self.predictor.link, _real(_MAX_EXPONENT)
         if link == "identity":
-            return list(scores.values())
+            mean, *log_scale = scores.values()
+            return [mean, *(f"EXP({s})" for s in log_scale)]
         if link == "cumulative logit":
             thresholds = [_real(value) for value in self.predictor.fitted_loss.thresholds]
             scores = {k: f"{t} - {scores[0]}" for k, t in enumerate(thresholds)}
             scores = self.add("above", {k: (f"above {k}", s) for k, s in scores.items()})
-        elif link not in ("log", "logit"):
+        elif link not in ("log", "logit", "softmax"):
             raise ValueError(f"to_sql: predictions with the link {link!r} have no form in SQL.")
+        if link == "softmax" and len(scores) > 1:
+            return self.add_softmax(list(scores.values()))
         bounded = self.add("bounded", {
             k: (f"bounded {k}", _case(
                 [f"WHEN {s} > {most} THEN {most}", f"WHEN {s} < -{most} THEN -{most}"], s
@@ -413,6 +418,22 @@ class _Statement:
         if len(sigmoids) == 1:
             return [f"1.0e0 - {sigmoids[0]}", *sigmoids]
         return [f"{p} / ({' + '.join(sigmoids)})" for p in sigmoids]
+
+    def add_softmax(self, scores: Sequence[str]) -> list[str]:
+        """Exponentials of scores without the largest of them, scaled to sum to one."""
+        largest = scores[0]
+        for k, score in enumerate(scores[1:]):
+            name = f"largest {k}"
+            largest = self.add(name, {
+                k: (name, f"CASE WHEN {score} > {largest} THEN {score} ELSE {largest} END")
+            })[k]  # fmt: skip
+        least = _real(-_MAX_EXPONENT)
+        exponentials = list(self.add("exponentials", {
+            k: (f"exponential {k}", f"EXP(CASE WHEN {s} - {largest} < {least} THEN {least} "
+                f"ELSE {s} - {largest} END)")
+            for k, s in enumerate(scores)
+        }).values())  # fmt: skip
+        return [f"{e} / ({' + '.join(exponentials)})" for e in exponentials]
 
     # -- columns ----------------------------------------------------------------------------------
 

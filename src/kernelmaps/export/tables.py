@@ -57,10 +57,10 @@ def _all_tables(model: Any, step: Any) -> dict[str, Any]:
     first = next(iter(tables.values()))
     data: dict[str, Any] = {"effect": predictor.intercept}
     if len(predictor.intercept) > 1:
-        data = {"class": predictor.classes} | data
+        data = {predictor.output_head: predictor.output_names} | data
     if predictor.fitted_loss.has_ratios:
         data["relativity"] = np.exp(predictor.intercept)
-    data["standard_error"] = predictor.posterior.factors[:, 0].astype(np.float64)
+    data["standard_error"] = predictor.posterior.intercept_errors
     data["exposure"] = first["exposure"].sum() / len(predictor.intercept)
     for frame in tables.values():
         for name in frame.select_dtypes(exclude="number"):

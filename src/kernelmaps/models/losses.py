@@ -29,7 +29,7 @@ import scipy  # whose parts are loaded when they are used
 
 from .._util.arguments import argument, check_number, check_positive, parameter
 from . import tweedie
-from .outputs import best_codes, class_probabilities, sigmoid
+from .decision import best_codes, class_probabilities, sigmoid, softmax
 from .risk_sets import RiskSets
 from .rows.normal_equations import NormalEquations
 
@@ -41,10 +41,15 @@ _SMOOTHED_WIDTH = 0.003
 # show no effect at all: with 60 rows, 15 % of the fits stayed constant beside clear effects.
 START_WIDTH = 1.0
 _MAX_ETA = 30.0  # exp(±η) is not followed beyond: e³⁰ is 10¹³
+# Coefficients of all predictors of a softmax up to which Newton steps take the whole Hessian.
+MAX_JOINT_COEFFICIENTS = 4000
 _THETAS = 1e-3, 1e6  # of negative binomial counts: with the last, Poisson's for means up to 10⁴
 _PRECISIONS = 1e-2, 1e8  # of shares
 _SATURATING_STEPS = 20  # of Fisher's scoring, from the target itself, which is close
 _POWERS = 1.01, 1.99  # of Tweedie distributions, as in mgcv: at the ends, densities have many modes
+# Of a scale that is estimated, in units of the targets' standard deviation: σ is followed to 1/1100
+# of it, since the likelihood of rows that are met exactly grows without end.
+_LEAST_LOG_SCALE = -7.0
 _LEAST, _ROUNDING = 1e-300, 2.0**-53  # the least number whose logarithm is taken, and 1 minus one
 
 
@@ -143,6 +148,8 @@ class Loss:
     family = ""  # distribution of the targets, in words
     has_distribution = True  # whether GAMs know the distribution of observations
     has_variance = True  # whether weights may be inverse variances
+    output_names: ClassVar[tuple[str, ...]] = ("prediction",)  # of a regressor
+    tests_outputs_together = False  # whether a term has one test for all outputs
     has_scale = True  # whether the likelihood has a scale beside the mean
     link = "identity"  # a name in `LINKS`, or what classifiers have in its place
     is_ordered = False  # whether classes have an order, and targets are their indices
@@ -200,6 +207,32 @@ class Loss:
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Probabilities of all classes from scores (n, n_outputs), for a classifier."""
         raise NotImplementedError
+
+    def output_scores(self, scores: np.ndarray, output: int) -> np.ndarray:
+        """The η of one output by itself, from the scores (n, n_outputs) of all."""
+        return scores[:, output]
+
+    def joint_loss(
+        self, n_classes: int, n_functions: float, totals: LossTotals
+    ) -> JointLoss | None:
+        """The loss of all outputs together; None if each is fitted by itself.
+
+        Each output has `n_functions`, and `totals` are the sums of its `marginal_loss`.
+        """
+        return None
+
+    @property
+    def marginal_loss(self) -> Loss:
+        """The loss of a single output, by which terms are chosen."""
+        return self
+
+    def n_common_predictors(self, n_outputs: int) -> int:
+        """Linear predictors that have one likelihood; 0 if each output has its own."""
+        return int(n_outputs == 1)
+
+    def loss_of_rows(self, scores: np.ndarray, dispersion: Any) -> tuple[Loss, Any]:
+        """The loss and the dispersion of rows with these scores, for checks of the first output."""
+        return self, dispersion
 
     def best_codes(self, scores: np.ndarray, n_classes: int) -> np.ndarray:
         """Indices of the most probable classes."""
@@ -540,8 +573,253 @@ class LogLoss(Loss):
     def probabilities(self, scores):
         return class_probabilities(sigmoid(scores))
 
+    def adopt_parameter(self, other):
+        return other if isinstance(other, Multinomial) else self
+
+    def joint_loss(self, n_classes, n_functions, totals):
+        return Multinomial().joint_loss(n_classes, n_functions, totals)
+
     def best_codes(self, scores, n_classes):
         return best_codes(scores, n_classes)
+
+
+@dataclass(frozen=True)
+class Multinomial(LogLoss):
+    """−log p of a row's class with :math:`p_k ∝ \\exp(s_k)`: a softmax of scores that sum to zero.
+
+    It is what "log_loss" is for three classes and more. Of one class against the others, log-odds
+    have the log loss.
+
+    Examples
+    --------
+    >>> import kernelmaps as km
+    >>> model = km.AdditiveClassifier(loss=km.losses.Multinomial())
+    """
+
+    dual_rules = None
+    family, link, tests_outputs_together = "multinomial", "softmax", True
+
+    def probabilities(self, scores):
+        return super().probabilities(scores) if scores.shape[1] == 1 else softmax(scores)
+
+    def n_common_predictors(self, n_outputs):
+        return max(n_outputs - 1, 1)
+
+    def output_scores(self, scores, output):
+        if scores.shape[1] == 1:
+            return scores[:, output]
+        others = np.delete(scores, output, axis=1)
+        return scores[:, output] - scipy.special.logsumexp(others, axis=1)
+
+    def joint_loss(self, n_classes, n_functions, totals):
+        if n_classes <= 2:
+            return None
+        is_separate = (n_classes - 1) * n_functions > MAX_JOINT_COEFFICIENTS
+        return Softmax(n_classes=n_classes, is_separate=is_separate)
+
+
+@dataclass(frozen=True)
+class JointLoss(Loss):
+    """A loss of several linear predictors of a row: scores η have a column for each of them."""
+
+    n_predictors = 1
+    shares_smoothing = False  # whether a term has the same smoothing parameters in all of them
+    base = 0.0  # the part of −log-likelihood of a row that no model changes
+
+    @property
+    def coding(self) -> np.ndarray:
+        """Combinations of predictors that outputs are: (n_outputs, n_predictors)."""
+        return np.eye(self.n_predictors)
+
+    @property
+    def shift(self) -> np.ndarray:
+        """What is added to the outputs."""
+        return np.zeros(len(self.coding))
+
+    def deviance(self, value: float, weight: float) -> float:
+        """The deviance of rows with a sum of losses."""
+        return 2 * value
+
+    @property
+    def fitted(self) -> Loss:
+        """The loss of the fitted model."""
+        raise NotImplementedError
+
+    def hessian(self, y: np.ndarray, eta: np.ndarray) -> dict[tuple[int, int], np.ndarray]:
+        """Second derivatives by pairs (a, b) of predictors, a ≤ b; those left out are zero."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Softmax(JointLoss):
+    r"""The multinomial loss of K classes as a fit sees it; y has +1 for a row's class, else −1.
+
+    The scores are combinations of K − 1 predictors with orthonormal columns, :math:`s = Cη`: with a
+    penalty that is the same for all predictors, another order of the classes is a rotation of η,
+    and changes nothing.
+
+    With `is_separate` the predictors are the scores themselves, and Newton steps take of the
+    Hessian :math:`\mathrm{diag}(p) - pp^\top` its diagonal alone: K matrices of one class each in
+    the place of one that is K − 1 times as large.
+    """
+
+    n_classes: int = 3
+    is_separate: bool = False
+    has_scale = has_variance = False
+    of_labels = shares_smoothing = True
+
+    @property
+    def dispersion(self):
+        return 1.0
+
+    @property
+    def fitted(self):
+        return Multinomial()
+
+    @property
+    def n_predictors(self):
+        return self.n_classes - (not self.is_separate)
+
+    @property
+    def coding(self):
+        n = self.n_classes
+        if self.is_separate:
+            return np.eye(n)
+        rank = np.arange(1.0, n)  # Helmert's contrasts
+        contrasts = np.triu(np.ones((n, n)))[:, :-1] / np.sqrt(rank * (rank + 1))
+        contrasts[np.arange(1, n), np.arange(n - 1)] = -np.sqrt(rank / (rank + 1))
+        return contrasts
+
+    def value(self, y, eta):
+        scores = eta @ self.coding.T
+        of_class = np.sum(np.where(y > 0, scores, 0.0), axis=1)
+        return scipy.special.logsumexp(scores, axis=1) - of_class
+
+    def _probabilities(self, eta: np.ndarray) -> np.ndarray:
+        return np.clip(softmax(eta @ self.coding.T), 1e-12, 1 - 1e-12)
+
+    def derivatives(self, y, eta):
+        p = self._probabilities(eta)
+        return (p - (y > 0)) @ self.coding, p * (1 - p)
+
+    def hessian(self, y, eta):
+        p, coding = self._probabilities(eta), self.coding
+        if self.is_separate:
+            return {(k, k): p[:, k] * (1 - p[:, k]) for k in range(self.n_classes)}
+        mean = p @ coding
+        return {
+            (a, b): p @ (coding[:, a] * coding[:, b]) - mean[:, a] * mean[:, b]
+            for a in range(self.n_predictors)
+            for b in range(a, self.n_predictors)
+        }
+
+    def initial_intercept(self, y, weight, offset):
+        shares = np.clip(np.average(y > 0, axis=0, weights=weight), 1e-6, 1.0)
+        return np.log(shares) @ self.coding
+
+
+@dataclass(frozen=True)
+class LocationScale(Loss):
+    """A normal distribution whose mean and log standard deviation are GAMs.
+
+    −log-likelihood, ½(y − μ)²/σ² + log σ. Both have the terms of the model, with smoothing
+    parameters of their own: a term that one of them does not need vanishes from it.
+
+    Examples
+    --------
+    >>> import kernelmaps as km
+    >>> model = km.AdditiveRegressor(loss=km.losses.LocationScale())
+    """
+
+    family, has_variance, has_scale = "normal", False, False
+    output_names = "mean", "log standard deviation"
+
+    @property
+    def dispersion(self):
+        return 1.0
+
+    @property
+    def marginal_loss(self):
+        return SquaredError()
+
+    def n_common_predictors(self, n_outputs):
+        return n_outputs
+
+    def joint_loss(self, n_classes, n_functions, totals):
+        variance = 2 * totals.null / totals.weight
+        if not variance > 0:
+            raise ValueError(
+                "AdditiveRegressor: loss='location_scale' needs targets that differ: with equal "
+                "ones there is no standard deviation. Use loss='squared_error'."
+            )
+        return StandardisedLocationScale(unit=float(np.sqrt(variance)))
+
+    def loss_of_rows(self, scores, dispersion):
+        return SquaredError(), np.exp(2 * scores[:, 1])
+
+    def observation_distribution(self, eta, error, dispersion, residual_df):
+        """Normal, with the variances of observations, of their mean and of the log scale."""
+        variance = np.exp(2 * (eta[:, 1] + error[:, 1] ** 2)) + error[:, 0] ** 2
+        return scipy.stats.norm(eta[:, 0], np.sqrt(variance))
+
+
+@dataclass(frozen=True)
+class StandardisedLocationScale(JointLoss):
+    """`LocationScale` as a fit sees it: of targets in units of their standard deviation.
+
+    The Hessian is the expected one, which has no entries between the mean and the log scale.
+    """
+
+    unit: float = 1.0
+    n_predictors = 2
+    has_scale = False
+
+    @property
+    def dispersion(self):
+        return 1.0
+
+    @property
+    def fitted(self):
+        return LocationScale()
+
+    @property
+    def base(self):
+        return 0.5 * float(np.log(2 * np.pi)) + float(np.log(self.unit))
+
+    @property
+    def coding(self):
+        return np.diag([self.unit, 1.0])
+
+    @property
+    def shift(self):
+        return np.array([0.0, np.log(self.unit)])
+
+    def _residuals(self, y: np.ndarray, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Residuals and 1/σ, in units of the targets' standard deviation."""
+        return y / self.unit - eta[:, 0], np.exp(-np.maximum(eta[:, 1], _LEAST_LOG_SCALE))
+
+    def value(self, y, eta):
+        residual, root = self._residuals(y, eta)
+        return 0.5 * (residual * root) ** 2 + np.maximum(eta[:, 1], _LEAST_LOG_SCALE)
+
+    def derivatives(self, y, eta):
+        residual, root = self._residuals(y, eta)
+        gradient = np.column_stack([-residual * root**2, 1 - (residual * root) ** 2])
+        return gradient, np.ones_like(gradient)
+
+    def hessian(self, y, eta):
+        _, root = self._residuals(y, eta)
+        return {(0, 0): root**2, (1, 1): np.full_like(root, 2.0)}
+
+    def initial_intercept(self, y, weight, offset):
+        z = (y - offset) / self.unit
+        mean = np.average(z, weights=weight)
+        variance = np.average((z - mean) ** 2, weights=weight)
+        return np.array([mean, 0.5 * np.log(max(variance, 1e-12))])
+
+    def deviance(self, value, weight):
+        """Rows times the squared geometric mean of σ: the sum of squares, if σ is constant."""
+        return weight * self.unit**2 * float(np.exp(2 * value / weight - 1))
 
 
 @dataclass(frozen=True)
@@ -598,11 +876,13 @@ class BinomialCounts(Binomial):
         return self.trials * np.logaddexp(0.0, eta) - y * eta
 
     def derivatives(self, y, eta):
-        gradient, curvature = super().derivatives(y / self.trials, eta)
-        return self.trials * gradient, self.trials * curvature
+        p = scipy.special.expit(eta)
+        return self.trials * p - y, np.maximum(self.trials * p * (1 - p), 1e-12)
 
-    def saturated(self, y):
-        return self.trials * super().saturated(y / self.trials)
+    def saturated(self, y):  # some rows of a classifier have no trials
+        failures = self.trials - y
+        xlogy = scipy.special.xlogy
+        return xlogy(self.trials, self.trials) - xlogy(y, y) - xlogy(failures, failures)
 
     def observation_distribution(self, eta, error, dispersion, residual_df):
         return BinomialMixture(self.trials, eta, error)
@@ -782,6 +1062,8 @@ class Gamma(_Dispersed):
 
 def cdf_below(distribution: Any, y: np.ndarray, cdf: np.ndarray) -> np.ndarray:
     """Probabilities of less than y, where those of at most y are `cdf`."""
+    if isinstance(distribution, _CensoredTimes):
+        return -np.expm1(-distribution.hazard)
     if hasattr(distribution, "pmf"):  # of counts and classes
         return distribution.cdf(y - 1)
     return np.where(y > 0, cdf, 0.0) if hasattr(distribution, "zeros") else cdf
@@ -1448,13 +1730,36 @@ class CoxPartialLikelihood(Loss):
         return replace(problem, gram=gram, rhs=rhs, root=None)
 
 
+class _CensoredTimes(NamedTuple):
+    """Distributions of times by their cumulative hazards: all later ones are alike if censored."""
+
+    hazard: np.ndarray
+
+    def cdf(self, y: np.ndarray) -> np.ndarray:
+        return np.where(y > 0, -np.expm1(-self.hazard), 1.0)
+
+
+@dataclass(frozen=True)
+class CumulativeHazard(Poisson):
+    """The likelihood of y = 1 for rows with an event until their time, with μ the hazard up to it.
+
+    It is Poisson's. Checks of a survival model take it: residuals y − μ are those of martingales.
+    """
+
+    dispersion: float | None = 1.0
+
+    def observation_distribution(self, eta, error, dispersion, residual_df):
+        return _CensoredTimes(np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA)))
+
+
 LOSSES: dict[str, Loss] = {
     "squared_hinge": SquaredHinge(), "hinge": Hinge(), "log_loss": LogLoss(),
     "squared_error": SquaredError(), "epsilon_insensitive": EpsilonInsensitive(),
     "absolute_error": Quantile(0.5), "quantile": Quantile(), "poisson": Poisson(),
     "gamma": Gamma(), "negative_binomial": NegativeBinomial(), "tweedie": Tweedie(),
     "binomial": Binomial(), "beta": Beta(), "ordinal": Ordinal(),
-    "cox": CoxPartialLikelihood(),
+    "cox": CoxPartialLikelihood(), "multinomial": Multinomial(),
+    "location_scale": LocationScale(),
 }  # fmt: skip
 """All losses by name; the place of one with dual rules is its code in compiled loops."""
 

@@ -40,13 +40,6 @@ def expected(book, column):
     return np.where(np.isnan(column.values), MISSING, bins + 1)
 
 
-def test_few_values_have_codes_of_their_own(seed):
-    values = np.random.default_rng(seed).integers(0, 100, 500) / 7
-    book, codes = fitted(number(values))
-    assert book.exact
-    np.testing.assert_array_equal(book.nodes[codes - 1], values)
-
-
 def test_bins_of_many_values_hold_about_as_many_each(seed):
     values = np.random.default_rng(seed).lognormal(size=20000)
     book, codes = fitted(number(values))
@@ -168,13 +161,6 @@ def test_rows_of_a_level_are_counted_by_whole_frequencies():
     # Other weights, however large or small, say nothing of how many rows there are.
     for scale in (0.001, 0.5, 10.5):
         assert fitted(column, np.full(8, scale))[0].levels == ("b", "c")
-
-
-def test_words_where_numbers_were_are_refused():
-    book, _ = fitted(number([1.0, 2.0]))
-    words = columns_of(np.array([["red"]], dtype=object))[0]
-    with pytest.raises(ValueError, match="column 'a' holds categories such as 'red'"):
-        coded(book, words)
 
 
 @pytest.mark.parametrize("few_values", [0, codebooks.CODING.few_values])

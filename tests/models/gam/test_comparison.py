@@ -6,7 +6,6 @@ import pytest
 from scipy import stats
 
 import kernelmaps as km
-from kernelmaps.data import tables
 
 
 def lines(*columns):
@@ -158,19 +157,6 @@ def test_smoothing_parameters_minimise_the_score(seed):
     best = km.AdditiveRegressor().fit(X, y)
     for smoothing in (1.0, 100.0, 10_000.0):
         assert km.AdditiveRegressor(smoothing=smoothing).fit(X, y).reml_ > best.reml_ - 0.1
-
-
-def test_streams_have_the_statistics_of_memory(tmp_path, seed, monkeypatch):
-    X, eta, rng = table(seed)
-    frame = X.assign(y=rng.poisson(np.exp(eta)), sample_weight=rng.integers(1, 4, len(X)))
-    frame.to_parquet(tmp_path / "rows.parquet")
-    model = km.AdditiveRegressor("poisson").fit(X, frame["y"], frame["sample_weight"])
-    monkeypatch.setattr(tables, "IN_MEMORY_BYTES", 0)
-    streamed = km.AdditiveRegressor("poisson").fit(
-        tmp_path / "rows.parquet", "y", sample_weight="sample_weight"
-    )
-    for name in ("deviance_explained_", "log_likelihood_", "aic_", "reml_"):
-        assert getattr(streamed, name) == pytest.approx(getattr(model, name), rel=1e-5)
 
 
 def test_targets_of_rows_without_weight_do_not_count(seed):

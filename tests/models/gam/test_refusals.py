@@ -168,7 +168,22 @@ CALLS = {
         "different losses, 'squared_error' and 'gamma'",
     ),
     "no GAM": (lambda: km.anova(linear(0).fit(X, y), km.StreamingRidge()), "got StreamingRidge"),
-    "many classes": (lambda: km.anova(*[CLASSES().fit(X, three)] * 2), "one against the rest"),
+    "many classes": (
+        lambda: km.anova(*[CLASSES(constraints={0: "increasing"}).fit(X, three)] * 2),
+        "one against the rest",
+    ),
+    "one target": (
+        lambda: km.AdditiveRegressor("location_scale").fit(X, np.ones(60)), "targets that differ"
+    ),
+    "no scale": (lambda: linear(0).fit(X, y).predict_scale(X), "has no scale of each row"),
+    "shape of which function": (
+        lambda: km.AdditiveRegressor("location_scale", constraints={0: "increasing"}).fit(X, y),
+        "do not say which",
+    ),
+    "increasing scores": (
+        lambda: CLASSES("multinomial", constraints={0: "increasing"}).fit(X, three),
+        "cannot all increase",
+    ),
 }  # fmt: skip
 
 

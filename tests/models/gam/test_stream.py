@@ -42,6 +42,9 @@ def assert_same(model, other, X, tol=1e-7):
     np.testing.assert_allclose(a, b, atol=tol * np.abs(a).max())
     np.testing.assert_allclose(model.intercept_, other.intercept_, rtol=tol)
     np.testing.assert_allclose(model.edf_, other.edf_, rtol=1e-5)
+    for name in ("deviance_explained_", "log_likelihood_", "aic_", "reml_"):
+        expected = getattr(model, name)
+        np.testing.assert_allclose(getattr(other, name), expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """Smoothing parameters maximise the restricted likelihood of a Gaussian model."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
@@ -9,6 +11,8 @@ from kernelmaps.models.solvers.reml import (
     REML,
     Penalties,
     _newton_step,
+    covariance_deviations,
+    estimate_deviations,
     estimate_smoothing,
     penalised_fit,
     reml_hessian,
@@ -114,10 +118,40 @@ def test_uncertain_smoothing_parameters_widen_the_covariance(seed, convex):
     values, vectors = np.linalg.eigh(reml_hessian(fit, penalties, True))
     assert (values[0] > 0) == convex
     H = vectors / (np.maximum(values, 0) + 1 / 9) @ vectors.T
-    deviations = smoothing_deviations(fit, problem, penalties, np.ones(3, bool), True)
+    deviations = estimate_deviations(fit, problem, penalties, np.ones(3, bool), True)
     wider = deviations @ deviations.T
     np.testing.assert_allclose(wider, J @ H @ J.T, atol=1e-6 * np.abs(wider).max())
     assert not smoothing_deviations(fit, problem, penalties, np.zeros(3, bool), True).any()
+
+
+@pytest.mark.parametrize("dispersion", [None, 1.0])
+def test_the_covariance_is_averaged_over_each_smoothing_parameter(seed, dispersion):
+    """As by refitting, with the weight exp(−ℓ) dσ of standard deviations on a grid."""
+    _, _, problem, penalties = least_squares(seed, 60)
+    offset = np.log(np.array([2.0, 1.0, 0.5]))
+    prior = SmoothingPrior(np.exp(offset), np.zeros(3, bool), 3)  # of 60 rows: half counts
+    penalties = replace(penalties, prior=prior)
+    fit = estimate_smoothing(problem, penalties, np.full(3, 3.0), dispersion)
+    V, expected = fit.inverse.dense, 0.0
+    grid = np.geomspace(0.1, 300, 25)  # in units of 1/√n
+    for j in range(3):
+        refits = []
+        for sigma in grid:
+            rho = fit.rho.copy()
+            rho[j] = offset[j] + np.log(problem.working_weight) - 2 * np.log(sigma)
+            refits.append(penalised_fit(problem, penalties, rho, dispersion))
+        criterion = np.array([refit.criterion for refit in refits])
+        weight = np.exp(criterion.min() - criterion) * grid
+        mean = np.tensordot(weight / weight.sum(), [r.inverse.dense for r in refits], 1)
+        L = np.linalg.cholesky(V)
+        values, vectors = np.linalg.eigh(np.linalg.solve(L, np.linalg.solve(L, mean - V).T))
+        larger = L @ vectors * np.sqrt(np.maximum(values, 0.0))
+        expected = expected + 0.5 * fit.dispersion * larger @ larger.T
+    deviations = covariance_deviations(
+        fit, problem, penalties, np.ones(3, bool), dispersion is None
+    )
+    assert deviations.any()
+    np.testing.assert_allclose(deviations @ deviations.T, expected, atol=1e-7 * V.max())
 
 
 def test_a_smoothing_parameter_that_goes_to_infinity_holds_up_no_other():

@@ -125,7 +125,7 @@ def test_chunks_that_are_frames_must_agree(seed, make):
         model.predict(make([frame[NAMES[:3]]]))
 
 
-def test_unlabelled_rows_and_map_samples_are_taken_by_name(seed, tmp_path):
+def test_unlabelled_rows_are_taken_by_name(seed, tmp_path):
     frame = table(seed)
     rows, turned = (written(frame[order], tmp_path, "parquet", order[0]) for order in (
         [*NAMES, "price"], NAMES[::-1]))  # fmt: skip
@@ -133,11 +133,6 @@ def test_unlabelled_rows_and_map_samples_are_taken_by_name(seed, tmp_path):
     a = km.StreamingRidge(n_components=2).fit(rows, "price", unlabeled=turned)
     b = km.StreamingRidge(n_components=2).fit(rows, "price", unlabeled=same)
     np.testing.assert_allclose(a.coef_, b.coef_, rtol=1e-9)
-    model = km.StreamingRidge(feature_map=km.SplineMap(5))
-    with pytest.raises(ValueError, match="StreamingRidge: map_sample has its columns in another"):
-        model.fit(rows, "price", map_sample=frame[NAMES[::-1]])
-    model.fit(rows, "price", map_sample=frame[NAMES].to_numpy())
-    assert model.feature_names_in_.tolist() == NAMES
 
 
 def test_models_of_columns_in_another_order_do_not_merge(seed):

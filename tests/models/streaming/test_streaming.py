@@ -76,15 +76,6 @@ def test_pca_is_that_of_the_stored_features(seed, n_components):
     assert list(model.get_feature_names_out()[:1]) == ["streamingpca0"]
 
 
-def test_pca_weights_are_repetitions(seed):
-    X, _, _ = regression(seed, 200)
-    w = np.random.default_rng(seed).integers(0, 4, 200)
-    a = km.StreamingPCA(3, MAP).fit(X, sample_weight=w, map_sample=X)
-    b = km.StreamingPCA(3, MAP).fit(np.repeat(X, w, axis=0), map_sample=X)
-    np.testing.assert_allclose(a.explained_variance_, b.explained_variance_, rtol=1e-10)
-    np.testing.assert_allclose(a.components_, b.components_, atol=1e-8)
-
-
 # ---- Algorithm 3 --------------------------------------------------------------------------------
 
 
@@ -516,8 +507,6 @@ def test_unfitted_map_is_cloned_and_fitted_on_a_sample(seed):
     assert 2 <= n_ends <= 2 * X.shape[1]
     stream = km.StreamingRidge(1.0, scaler).fit(iter(chunked(X, Y)))
     np.testing.assert_allclose(stream.feature_map_.mean_, model.feature_map_.mean_, rtol=1e-12)
-    given = km.StreamingRidge(1.0, scaler).fit(iter(chunked(X, Y)), map_sample=X[:500])
-    assert given.feature_map_.n_samples_seen_ == 500
 
 
 def test_predictions_of_any_source(seed, tmp_path):

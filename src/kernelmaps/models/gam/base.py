@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
@@ -51,10 +51,16 @@ from ..inputs import (
     weights_of,
     without_rows,
 )
-from ..losses import GAM, BinomialCounts, Loss, find_loss
+from ..losses import GAM, BinomialCounts, JointLoss, Loss, find_loss
 from ..shapes import Explanation, PairFunction, ShapeFunction
 from .comparison import fit_statistics
-from .design import MAX_EXACT_ROWS, build_design, describe_merged_levels, encode_rows
+from .design import (
+    MAX_EXACT_ROWS,
+    AdditiveDesign,
+    build_design,
+    describe_merged_levels,
+    encode_rows,
+)
 from .edits import edit_term
 from .effect_tables import effect_tables
 from .fitting import fit_outputs
@@ -129,16 +135,22 @@ class GeneralizedAdditiveModel(BaseEstimator):
         """Checks of the chunks' targets, losses, and the code that each output calls +1."""
         raise NotImplementedError
 
-    def _targets_of_rows(self, y: Any, n: int) -> Sequence[np.ndarray]:
-        """Targets of each output for rows that a fitted model is compared with."""
+    def _deviance_of_rows(
+        self, y: Any, weight: np.ndarray, exposure: Any
+    ) -> Callable[[np.ndarray], float]:
+        """The deviance of rows, a function of their scores (n_samples, n_outputs)."""
         raise ValueError(
-            f"{type(self).__name__}: only models of numbers and of classes are compared with rows: "
-            "leave out X and y."
+            f"{type(self).__name__}: only models of one number and of classes are compared with "
+            "rows: leave out X and y."
         )
 
     def _output_names(self) -> list[str]:
         """Names of the outputs: "prediction", or classes."""
         raise NotImplementedError
+
+    def _joint_loss(self, design: AdditiveDesign) -> JointLoss | None:
+        """The loss of all outputs together; None if each is fitted by itself."""
+        return None
 
     def _log_exposure(self, exposure: Any, n: int) -> np.ndarray:
         return np.zeros(n)
@@ -163,8 +175,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
 
     @property
     def _link(self) -> str:
-        """ "log" where predictions are exp(f), "logit" for classes, else "identity"."""
-        return self._loss.link
+        """A name in `LINKS`; of classes "logit", or "softmax" of scores of all of them."""
+        return (self.loss_ if hasattr(self, "predictor_") else self._loss).link
 
     def _check_parameters(self) -> None:
         _ = self._loss  # an unknown name is refused
@@ -314,6 +326,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         # Matrices of single terms are small: threads of BLAS would cost more than they bring.
         with limit_blas(1):
             design = build_design(rows, losses, settings)
+            design = replace(design, joint_loss=self._joint_loss(design))
         if settings.max_pairs:
             model = search_pairs(design, losses, settings)
         else:
@@ -326,6 +339,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
                     totals = tuple(rows.loss_totals(losses))
                     model = replace(model, design=replace(model.design, totals=totals))
                 given = self._loss.adopt_parameter(losses[0])
+            if model.joint is not None:
+                given = model.joint.loss.fitted
             self.predictor_ = build_predictor(
                 model, losses, settings.pairs, location, self.reader_, given,
                 getattr(self, "classes_", None),
@@ -467,6 +482,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             weight, dispersion = np.ones(len(y)), dispersion / np.maximum(weight, 1e-300)
         if trials is not None:
             loss = BinomialCounts(trials=trials)
+        loss, dispersion = loss.loss_of_rows(self.predictor_.scores(columns), dispersion)
         return FitToCheck(
             self.predictor_, output, loss, dispersion, float(self._residual_df[output]),
             float(self.edf_[output]), columns, y, weight, offset,
@@ -597,7 +613,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         model, loss = self.predictor_, self.loss_
         intercepts = [
             f"{value:.4g} (se {error:.2g})"
-            for value, error in zip(model.intercept, model.posterior.factors[:, 0], strict=True)
+            for value, error in zip(model.intercept, model.posterior.intercept_errors, strict=True)
         ]
         facts = {
             "loss": f"{self.loss} ({loss.family} family, link: {loss.link})",
@@ -741,27 +757,20 @@ class GeneralizedAdditiveModel(BaseEstimator):
         columns = self._columns(X)
         n = len(columns[0])
         offsets, weight = self._offsets(n, offset, exposure), weights_of(self, sample_weight, n)
+        deviance = self._deviance_of_rows(y, weight, exposure)
         before, after = (
             item.scores(columns) + offsets[:, None] for item in (self.predictor_, model)
         )
-        deviances, shifts = np.zeros(2), np.zeros(before.shape[1])
-        for k, target in enumerate(self._targets_of_rows(y, n)):
-            loss = model.fitted_loss.for_targets(target, weight)
-            w = weight
-            if loss.counts_trials and exposure is not None:
-                target, w, _ = loss.with_exposure(target, w, np.asarray(exposure, np.float64))
-
-            def total(shift: float, eta: np.ndarray, loss: Loss = loss, y: Any = target,
-                      w: np.ndarray = w) -> float:  # fmt: skip
-                return 2 * float(w @ (loss.value(y, eta + shift) - loss.saturated(y)))
-
-            if refit_intercept:
-                shifts[k] = optimize.minimize_scalar(total, args=(after[:, k],)).x
-            deviances += total(0.0, before[:, k]), total(shifts[k], after[:, k])
-        words = "; deviance of {:,} rows {:.8g} → {:.8g}".format(n, *deviances)
+        shift = np.zeros(before.shape[1])
         if refit_intercept:
-            words += f", intercept + {', '.join(f'{shift:.4g}' for shift in shifts)}"
-        return replace(model, intercept=model.intercept + shifts), words
+            options = {"xtol": 1e-9, "ftol": 1e-14}
+            shift = optimize.minimize(
+                lambda trial: deviance(after + trial), shift, method="Powell", options=options
+            ).x
+        words = f"; deviance of {n:,} rows {deviance(before):.8g} → {deviance(after + shift):.8g}"
+        if refit_intercept:
+            words += f", intercept shifted by {', '.join(f'{value:.4g}' for value in shift)}"
+        return replace(model, intercept=model.intercept + shift), words
 
     def explain(self, x: Any, output: int | None = None) -> Explanation:
         """Explain one row: what each term adds to its score.
@@ -786,7 +795,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
             )
         values = self.predictor_.contributions(columns)[0]
         scores = self.predictor_.intercept + values.sum(axis=0)
-        k = int(np.argmax(scores)) if output is None else output
+        best = int(np.argmax(scores)) if self._of_labels else 0
+        k = best if output is None else output
         names = self.reader_.value_names
         cells = [_describe_first_cell(column, names.get(column.name, {})) for column in columns]
         cells_by_term = [

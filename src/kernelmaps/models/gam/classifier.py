@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -19,8 +19,10 @@ from ...data.columns import is_frame
 from ...data.sources import Source
 from ...data.tables import is_in_memory
 from ..inputs import coded_labels, targets_of, weights_of
-from ..losses import BinomialCounts, Loss
+from ..losses import BinomialCounts, JointLoss, Loss, Multinomial
+from ..rows.basis import count_levels
 from .base import GeneralizedAdditiveModel
+from .design import AdditiveDesign
 from .model_check import GamCheck
 from .predictor import warn_without_exposure
 from .terms import GamSettings
@@ -34,16 +36,17 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
     The log-odds of a class are :math:`b + \sum_j f_j(x_j) + \sum_{jk} f_{jk}(x_j, x_k)`: a smooth
     curve for each column of numbers, a value for each level of a category, and surfaces for pairs
     of columns. The smoothness of every function is estimated by restricted maximum likelihood
-    (REML), with a prior that matters if rows are few. More than two classes are fitted one against
-    the rest.
+    (REML), with a prior that matters if rows are few. More than two classes have a score each;
+    scores sum to zero, and the probabilities are their softmax (the multinomial loss).
 
     Parameters
     ----------
-    loss : "log_loss", "ordinal" or object, default="log_loss"
-        The loss of logistic regression; "ordinal" for ordered classes, whose order is that of a
-        categorical column with one, else that of the values: one function for all classes, and
-        thresholds between them that are estimated (`loss_.thresholds`). Those of support vector
-        machines are in :class:`AdditiveSVC`.
+    loss : {"log_loss", "multinomial", "ordinal"} or object, default="log_loss"
+        The loss of logistic regression; for more than two classes, "log_loss" is "multinomial", but
+        for `constraints`, with which each class is fitted against the others. "ordinal" is for
+        ordered classes, whose order is that of a categorical column with one, else that of the
+        values: one function for all classes, and thresholds between them that are estimated
+        (`loss_.thresholds`). Losses of support vector machines are in :class:`AdditiveSVC`.
     terms : list or dict, optional
         A list of all terms (columns, pairs of columns, :class:`Term`), or a mapping from columns to
         kinds ("spline", "linear", "parametric", "category", "periodic"), a :class:`Term`, or
@@ -249,12 +252,27 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         settings = super()._settings()
         return replace(settings, weights="frequency") if self._counts_trials else settings
 
+    def _joint_loss(self, design: AdditiveDesign) -> JointLoss | None:
+        sizes = [basis.n_functions for basis in design.bases]
+        # The levels of a large factor are eliminated from the equations of one class at a time.
+        n_functions = np.inf if count_levels(design.bases) else 1 + sum(sizes)
+        loss = self._loss.joint_loss(len(self.classes_), n_functions, design.totals[0])
+        if loss is None or not self.constraints:
+            return loss
+        if isinstance(self._loss, Multinomial):
+            raise ValueError(
+                "AdditiveClassifier: the scores of loss='multinomial' sum to zero, and cannot all "
+                "increase as constraints= demand. Use loss='log_loss': then each class is fitted "
+                "against the others."
+            )
+        return None
+
     def _offsets(self, n: int, offset: Any, exposure: Any = None) -> np.ndarray:
         has_classes = offset is not None and hasattr(self, "classes_")
         if has_classes and self._loss.n_outputs(len(self.classes_)) > 1:
             raise ValueError(
-                "AdditiveClassifier: offset= is for two classes; more of them are fitted one "
-                "against the rest."
+                "AdditiveClassifier: offset= is for two classes, of whose log-odds it is a part. "
+                "Fit one class against the others."
             )
         return super()._offsets(n, offset, exposure)
 
@@ -277,7 +295,8 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         targets = tuple(values.astype(np.float64) for values in targets)
         return targets, [self._loss.for_targets(values, weight) for values in targets], weight
 
-    def _targets_of_rows(self, y: Any, n: int) -> list[np.ndarray]:
+    def _codes_of_rows(self, y: Any, n: int) -> np.ndarray:
+        """Indices of the classes of rows, which the fit must know."""
         y = targets_of(self, y, n)
         unknown = ~np.isin(y, self.classes_)
         if unknown.any():
@@ -285,8 +304,19 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
                 f"AdditiveClassifier: y holds {y[unknown][0]!s}, a class that the model was not "
                 "fitted on."
             )
-        codes = np.argmax(y[:, None] == self.classes_, axis=1).astype(np.float64)
-        return list(one_against_rest(codes, self._positive_codes()))
+        return np.argmax(y[:, None] == self.classes_, axis=1)
+
+    def _deviance_of_rows(
+        self, y: Any, weight: np.ndarray, exposure: Any
+    ) -> Callable[[np.ndarray], float]:
+        codes = self._codes_of_rows(y, len(weight))
+        model, rows = self.predictor_, np.arange(len(codes))
+
+        def deviance(scores: np.ndarray) -> float:
+            probability = model.probabilities(scores)[rows, codes]
+            return -2 * float(weight @ np.log(np.maximum(probability, 1e-300)))
+
+        return deviance
 
     def _targets_of_source(
         self, source: Source, sample: Sample
@@ -366,7 +396,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         return [str(self.classes_[int(code)]) for code in self._positive_codes()]
 
     def decision_function(self, X: Any, return_std: bool = False, *, offset: Any = None) -> Any:
-        """Compute the log-odds of the classes.
+        """Compute the log-odds of two classes, or the scores of more, whose softmax they have.
 
         Parameters
         ----------
@@ -454,8 +484,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Probabilities, in the order of `classes_`; of more than two classes, the sigmoids of the
-            scores scaled to sum to one.
+            Probabilities, in the order of `classes_`.
         """
         scores = self._scores(X, offset)
         return self.predictor_.probabilities(scores)
@@ -532,5 +561,6 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             return self._check_rows(
                 columns, y, sample_weight, offsets, output, random_state, trials
             )
-        sign = self._targets_of_rows(y, len(columns[0]))[output]
+        codes = self._codes_of_rows(y, len(columns[0])).astype(np.float64)
+        sign = one_against_rest(codes, self._positive_codes())[output]
         return self._check_rows(columns, sign, sample_weight, offsets, output, random_state)

@@ -36,7 +36,7 @@ from ..._util.display import html_of, table_of
 from ..losses import Loss, LossTotals
 from ..solvers.pirls import PenalisedFit
 from ..solvers.reml import Penalties, is_penalised
-from .fitting import FittedDesign
+from .fitting import FittedDesign, JointFit
 from .summary import align_cells, format_p_value
 
 # Models of the same rows have the same deviance of a constant, whose sums may be in another order.
@@ -59,6 +59,8 @@ def fit_statistics(
     `_corrected_edf` are the degrees of freedom with those that the estimation of the smoothing
     parameters uses (`edf2` in mgcv).
     """
+    if model.joint is not None:
+        return _joint_statistics(model.joint, log_densities)
     penalties = Penalties.from_bases(model.design.bases)
     residual = null = parameters = edf = 0.0
     log_likelihood, reml = log_densities, -log_densities
@@ -75,6 +77,21 @@ def fit_statistics(
         "deviance_": 2 * unit * float(residual), "null_deviance_": 2 * unit * float(null),
         "log_likelihood_": float(log_likelihood), "aic_": 2 * float(parameters - log_likelihood),
         "reml_": float(reml), "_corrected_edf": edf,
+    }  # fmt: skip
+
+
+def _joint_statistics(joint: JointFit, log_densities: float) -> dict[str, float]:
+    """The same of a fit of all outputs together."""
+    loss, fit, penalty, totals = joint.loss, joint.fit, joint.penalty, joint.totals
+    value = fit.objective - 0.5 * float(penalty @ fit.beta**2)
+    edf = float(fit.edf.sum())
+    log_likelihood = log_densities + loss.log_likelihood(value, totals, 1.0)
+    return {
+        "deviance_": loss.deviance(value, totals.weight),
+        "null_deviance_": loss.deviance(totals.null, totals.weight),
+        "log_likelihood_": log_likelihood, "aic_": 2 * (edf - log_likelihood),
+        "reml_": _reml_score(loss, fit, totals, value, penalty) - log_densities,
+        "_corrected_edf": edf + fit.smoothing_edf,
     }  # fmt: skip
 
 
@@ -191,7 +208,7 @@ def anova(*models: Any) -> AnovaTable:
     estimated = largest.loss_.estimates_dispersion
     records: list[dict[str, Any]] = []
     for k, model in enumerate(models):
-        edf = float(model.edf_[0])
+        edf = float(model.edf_.sum())
         record = {
             "model": k + 1, "edf": edf, "residual_df": n_rows - edf, "deviance": model.deviance_,
             "aic": model.aic_, "df": np.nan, "deviance_difference": np.nan, "statistic": np.nan,
@@ -199,6 +216,8 @@ def anova(*models: Any) -> AnovaTable:
         }  # fmt: skip
         if k:
             small, difference = models[k - 1], models[k - 1].deviance_ - model.deviance_
+            if len(model.edf_) > 1:
+                difference = 2 * (model.log_likelihood_ - small.log_likelihood_)
             df = max(model._corrected_edf - small._corrected_edf, _least_df(small, model), 1.0)
             statistic = max(difference / dispersion, 0.0) / (df if estimated else 1.0)
             p_value = (
@@ -216,12 +235,16 @@ def anova(*models: Any) -> AnovaTable:
 
 
 def _least_df(small: Any, large: Any) -> float:
-    """Degrees of freedom of the terms that one model has beyond another, without any effect."""
+    """Degrees of freedom of the terms that one model has beyond another, without any effect.
+
+    A term has them for each linear predictor: K − 1 of K classes.
+    """
     shared = {term.name for term in small.predictor_.terms}
     added = [term for term in large.predictor_.terms if term.name not in shared]
     # A column of two values has a line, and a single smoothing parameter.
     curves = [term.kind == "spline" and len(term.smoothing) > 1 for term in added]
-    return sum(_DF_OF_CURVE if curve else _DF_OF_OTHER for curve in curves)
+    df = sum(_DF_OF_CURVE if curve else _DF_OF_OTHER for curve in curves)
+    return df * large.loss_.n_common_predictors(len(large.edf_))
 
 
 def _terms(model: Any) -> dict[frozenset[str], str]:
@@ -241,10 +264,10 @@ def _check_models(models: Sequence[Any]) -> None:
                 f"{type(model).__name__}."
             )
         check_is_fitted(model)
-        if len(model.edf_) > 1:
+        if not model.loss_.n_common_predictors(len(model.edf_)):
             raise ValueError(
-                "anova: more than two classes are fitted one against the rest, and have no common "
-                "likelihood. Compare the models of one class against the others."
+                "anova: the classes of a model were fitted one against the rest, and have no "
+                "common likelihood. Compare the models of one class against the others."
             )
     for k, (small, large) in enumerate(pairwise(models), 1):
         which = f"anova: models {k} and {k + 1}"

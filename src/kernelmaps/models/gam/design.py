@@ -10,7 +10,7 @@ import numpy as np
 from ..._util.arguments import argument
 from ..._util.threads import limit_blas, map_in_threads
 from ...data.columns import Column
-from ..losses import Loss, LossTotals
+from ..losses import JointLoss, Loss, LossTotals
 from ..rows.basis import Basis, LevelBasis, TermBasis, coefficient_slices
 from .bases import category_basis, column_targets, curve_basis, empty_basis, linear_basis
 from .codebooks import CODING, OTHER, Codebook, LevelCounts, encode_columns, fit_codebook
@@ -38,6 +38,7 @@ class AdditiveDesign:
     """Coded rows and the terms on them.
 
     `counts` are the weights of the codes of each column, `totals` sums over all rows by output.
+    With a `joint_loss`, a fit is one of all outputs.
     """
 
     rows: TrainingRows
@@ -45,6 +46,7 @@ class AdditiveDesign:
     terms: tuple[DesignTerm, ...]
     n_jobs: int | None = None
     totals: tuple[LossTotals, ...] = ()
+    joint_loss: JointLoss | None = None
 
     @property
     def books(self) -> tuple[Codebook, ...]:

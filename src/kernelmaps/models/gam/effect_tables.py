@@ -189,7 +189,7 @@ def _frame(
         if axis.head == "band":
             values["value" + end] = axis.cells.values[place].repeat(n_outputs)
     if n_outputs > 1:
-        labels["class"] = np.tile(outputs, n)
+        labels[model.output_head] = np.tile(outputs, n)
     effect = model.contributions(columns)[:, t].ravel()
     return pd.DataFrame({
         **labels,

@@ -22,11 +22,19 @@ import numpy as np
 from scipy.linalg import lapack
 
 from ..._util.threads import limit_blas
-from ..losses import Loss
+from ..losses import JointLoss, Loss, LossTotals
 from ..rows.basis import LevelBasis
 from ..rows.normal_equations import NormalEquations
+from ..rows.predictors import Predictors
 from ..rows.term_rows import GramCache, SolverRows, TermRows
-from ..solvers.linear_systems import blas_threads, cholesky_factor, constrained_minimum, scatter
+from ..solvers.levels import BlockCovariance
+from ..solvers.linear_systems import (
+    IndependentCovariance,
+    blas_threads,
+    cholesky_factor,
+    constrained_minimum,
+    scatter,
+)
 from ..solvers.newton import Objective, damped_step, quasi_newton_steps
 from ..solvers.pirls import PenalisedFit, fit_penalised, unscreened_smoothing
 from ..solvers.reml import REML, Penalties, estimate_smoothing
@@ -61,10 +69,31 @@ ADDING = AddingTerms()
 
 @dataclass(frozen=True)
 class FittedDesign:
-    """A design, and a fit of each output."""
+    """A design, and a fit of each output; `joint` is that of all of them together."""
 
     design: AdditiveDesign
     fits: list[PenalisedFit]
+    joint: JointFit | None = None
+
+
+@dataclass(frozen=True)
+class JointFit:
+    """The fit of all linear predictors of a loss.
+
+    Attributes
+    ----------
+    loss : JointLoss
+    fit : PenalisedFit
+    penalty : ndarray
+        Penalties of its coefficients.
+    totals : LossTotals
+        Sums over the rows.
+    """
+
+    loss: JointLoss
+    fit: PenalisedFit
+    penalty: np.ndarray
+    totals: LossTotals
 
 
 class RoughFit(NamedTuple):
@@ -128,6 +157,8 @@ def fit_outputs(
     caches : sequence of GramCache
         ZᵀWZ of terms of these rows, by output, with `before`: for squared loss.
     """
+    if design.joint_loss is not None:
+        return _fit_jointly(design, design.joint_loss, settings)
     fits = []
     for output, loss in enumerate(losses):
         rows = design.rows.with_terms(design.ordered_terms, design.constraint_matrix(), output)
@@ -146,6 +177,63 @@ def fit_outputs(
             rows, loss, rho, fixed, settings.max_iter, beta, settings.estimates_parameter
         ))  # fmt: skip
     return FittedDesign(design, fits)
+
+
+def _fit_jointly(design: AdditiveDesign, loss: JointLoss, settings: GamSettings) -> FittedDesign:
+    """Fit all linear predictors of a loss."""
+    predictors = Predictors(loss.n_predictors, loss.shares_smoothing)
+    rows = replace(design.rows.with_terms(design.ordered_terms, None, None), predictors=predictors)
+    constants = replace(design.rows.with_terms((), None, None), predictors=predictors)
+    null = constants.at(loss, np.asarray(constants.initial_intercept(loss))).value
+    rho, fixed = _initial_smoothing(design, settings)
+    if not loss.shares_smoothing:
+        rho, fixed = np.repeat(rho, predictors.count), np.repeat(fixed, predictors.count)
+    fit = fit_penalised(rows, loss, rho, fixed, max_iter=settings.max_iter)
+    penalty = Penalties.from_bases(design.bases, predictors).diagonal(fit.rho)
+    n = design.total_weight
+    totals = LossTotals(n, 0.0, null, n * loss.base)
+    return FittedDesign(design, split_fit(fit, loss), JointFit(loss, fit, penalty, totals))
+
+
+def split_fit(fit: PenalisedFit, loss: JointLoss) -> list[PenalisedFit]:
+    """The fits of the outputs of a loss, which are combinations of its predictors.
+
+    Of scores that sum to zero, that of one class has the variance of its combination, and as many
+    degrees of freedom as its share of the predictors' coefficients has.
+    """
+    m, coding = loss.n_predictors, loss.coding
+    matrix, edf = fit.beta.reshape(-1, m), fit.edf.reshape(-1, m)
+    rho = [fit.rho if loss.shares_smoothing else fit.rho[k::m] for k in range(m)]
+    if isinstance(fit.posterior, IndependentCovariance):
+        if loss.shares_smoothing:  # scores that sum to zero
+            matrix = matrix - matrix.mean(axis=1, keepdims=True)
+        outputs = []
+        for k, (part, at) in enumerate(zip(fit.posterior.parts, fit.posterior.places, strict=True)):
+            unit = float(coding[k, k])
+            beta = unit * matrix[:, k]
+            beta[0] += loss.shift[k]
+            outputs.append(replace(
+                fit, beta=beta, active=fit.active[at] // m, posterior=part.scaled(unit**2),
+                smoothing_deviations=unit * fit.smoothing_deviations[at],
+                rho=rho[k] - 2 * np.log(unit), edf=edf[:, k],
+            ))  # fmt: skip
+        return outputs
+    active = np.unique(fit.active // m)
+    n = len(active)
+    covariance = fit.covariance.reshape(n, m, n, m)
+    deviations = fit.smoothing_deviations.reshape(n, m, -1)
+    outputs = []
+    for share in coding:
+        of_output = np.einsum("a,iajb,b->ij", share, covariance, share, optimize=True)
+        edf_of_output = edf @ share**2
+        lost = (1 - edf.reshape(-1, m)[active, 0]) / fit.covariance.diagonal()[::m]  # the penalty
+        edf_of_output[active] = share @ share - lost * of_output.diagonal()
+        outputs.append(replace(
+            fit, beta=matrix @ share, active=active, posterior=BlockCovariance(of_output),
+            smoothing_deviations=np.tensordot(deviations, share, (1, 0)), rho=rho[0],
+            edf=edf_of_output,
+        ))  # fmt: skip
+    return outputs
 
 
 def fit_outputs_roughly(
@@ -237,7 +325,9 @@ def fit_added_terms(rows: SolverRows, loss: Loss, start: WarmStart) -> RoughFit:
             beta[0] += mean
         else:
             point = active_rows.at(loss, start.beta[active])
-            problem = point.working_problem()
+            working = point.working_problem()
+            assert isinstance(working, NormalEquations)  # outputs are fitted one by one
+            problem = working
             fit = fit_bordered(problem, penalties, start, loss.dispersion, constraints)
             objective = Objective(active_rows, loss, penalties.diagonal(fit.rho))
             point, _ = damped_step(objective, point, fit.beta)

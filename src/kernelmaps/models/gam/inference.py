@@ -20,7 +20,7 @@ Where φ is estimated, F takes the place of χ², with n − edf residual degree
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -31,9 +31,10 @@ from ..._util.threads import cached_property
 from ...data.table_reader import TableReader
 from ..losses import Loss
 from ..rows.basis import LevelBasis, TermBasis
+from ..solvers.levels import BlockCovariance
 from ..solvers.pirls import PenalisedFit
 from .bases import eigh
-from .fitting import FittedDesign
+from .fitting import FittedDesign, JointFit
 from .levels import LevelEffects, NewLevels, new_levels, without_levels
 from .pairs import PAIRS
 from .predictor import AdditivePredictor, FittedTerm, LevelPosterior, Posterior
@@ -87,17 +88,21 @@ def build_predictor(
     ]
     outputs = []
     fits, effects = without_levels(model)
+    if model.joint is not None:
+        losses = [model.joint.loss] * len(fits)
     for k, (loss, all_coefficients) in enumerate(zip(losses, model.fits, strict=True)):
         df = max(n - float(all_coefficients.edf.sum()), 1.0)
         df = df if loss.estimates_dispersion else np.inf
-        outputs.append(_Output.from_fit(slices, fits[k], df, effects[k] if effects else None))
+        of_levels = effects[k] if effects else None
+        outputs.append(_Output.from_fit(slices, fits[k], df, of_levels, not loss.of_times))
     unseen = [
         new_levels(term, [books[j].kind == "category" for j in term.columns], fits, span, smoothing)
         for term, span, smoothing in slices
     ]
-    terms = tuple(_fitted_term(i, outputs, unseen[i]) for i in range(len(slices)))
+    joint = None if model.joint is None else _joint_output(model.joint, slices, effects)
+    terms = tuple(_fitted_term(i, outputs, unseen[i], joint) for i in range(len(slices)))
     intercept = np.array([fit.beta[0] for fit in fits]) + location
-    posterior = _posterior(slices, fits, effects, unseen)
+    posterior = _posterior(slices, fits, effects, unseen, model.joint)
     return AdditivePredictor(reader, books, terms, intercept, posterior, loss_given, classes)
 
 
@@ -118,6 +123,8 @@ class _Output:
         Penalties of all coefficients.
     levels : LevelEffects, optional
         Effects of the levels of a large factor.
+    has_intercept : bool
+        Whether the intercept is estimated, and its error a part of bands.
     """
 
     slices: Slices
@@ -126,11 +133,13 @@ class _Output:
     projections: dict[int, Projection]
     penalty: np.ndarray
     levels: LevelEffects | None
+    has_intercept: bool
 
     @classmethod
     def from_fit(
-        cls, slices: Slices, fit: PenalisedFit, residual_df: float, levels: LevelEffects | None
-    ) -> _Output:
+        cls, slices: Slices, fit: PenalisedFit, residual_df: float, levels: LevelEffects | None,
+        has_intercept: bool,
+    ) -> _Output:  # fmt: skip
         projections = {
             i: Projection.from_term(slices[i][0], sides, fit.beta[slices[i][1]])
             for i, sides in pair_sides(slices).items()
@@ -142,7 +151,7 @@ class _Output:
                 penalty[span] = (
                     term.basis.penalty * smoothing_parameters[term.basis.smoothing_index]
                 )
-        return cls(slices, fit, residual_df, projections, penalty, levels)
+        return cls(slices, fit, residual_df, projections, penalty, levels, has_intercept)
 
     def edf(self, i: int) -> float:
         """Effective degrees of freedom of the displayed function of a term.
@@ -200,12 +209,28 @@ class _Output:
             assert self.levels is not None
             return mixture_test(self.levels.statistic, self.levels.null_weights, self.residual_df)
         at = np.concatenate([self.fit.active_in(self.slices[k][1]) for k in terms])
-        beta, covariance = self.fit.beta[self.fit.active[at]], self.fit.covariance[np.ix_(at, at)]
+        beta, covariance = self.fit.beta[self.fit.active[at]], self.fit.posterior.block(at)
         if not beta.any():
             return NO_TEST
         prior = self.fit.dispersion / np.maximum(self.penalty[self.fit.active[at]], 1e-300)
         prior = np.minimum(prior, MAX_PRIOR * covariance.diagonal())
         return test(beta, covariance, prior, self.residual_df)
+
+
+def _joint_output(
+    joint: JointFit, slices: Slices, effects: Sequence[LevelEffects]
+) -> _Output | None:
+    """The fit of all outputs as one of which terms are tested; None if each has its own tests."""
+    if not joint.loss.shares_smoothing:
+        return None
+    m = joint.loss.n_predictors
+    scaled = [(term, slice(m * at.start, m * at.stop), smoothing) for term, at, smoothing in slices]
+    levels = None
+    if effects:  # outputs are independent: their statistics add up
+        null_weights = np.concatenate([item.null_weights for item in effects])
+        statistic = sum(item.statistic for item in effects)
+        levels = replace(effects[0], statistic=statistic, null_weights=null_weights)
+    return _Output(scaled, joint.fit, np.inf, {}, joint.penalty, levels, True)
 
 
 def _has_levels(term: DesignTerm) -> bool:
@@ -215,7 +240,9 @@ def _has_levels(term: DesignTerm) -> bool:
     return any(len(positions) == 0 for positions in term.pair.positions)
 
 
-def _fitted_term(i: int, outputs: Sequence[_Output], unseen: NewLevels) -> FittedTerm:
+def _fitted_term(
+    i: int, outputs: Sequence[_Output], unseen: NewLevels, joint: _Output | None
+) -> FittedTerm:
     """A term of all outputs; its errors and edf are those of its displayed function."""
     term, span, smoothing = outputs[0].slices[i]
     pair, basis = term.pair, term.basis
@@ -229,8 +256,9 @@ def _fitted_term(i: int, outputs: Sequence[_Output], unseen: NewLevels) -> Fitte
             errors.append(shown.level_errors(output.levels, fit))
         else:
             values.append(basis.evaluate(fit.beta[span]))
-            errors.append(shown.errors(with_intercept=pair is None))
-        tests.append(output.test(i))
+            errors.append(shown.errors(with_intercept=pair is None and output.has_intercept))
+        if joint is None:
+            tests.append(output.test(i))
         if has_increments:
             increments.append(shown.increment_errors())
     tabulate_codes = np.stack(values, axis=-1)
@@ -243,6 +271,8 @@ def _fitted_term(i: int, outputs: Sequence[_Output], unseen: NewLevels) -> Fitte
             np.stack([o.projections[i].moved(axis, o.fit.beta[span]) for o in outputs], axis=-1)
             for axis in (0, 1)
         )
+    if joint is not None:
+        tests = [joint.test(i)] * len(outputs)
     statistic, reference_df, p_value = np.array(tests).T
     return FittedTerm(
         term.name, term.kind, term.columns, tabulate_codes,
@@ -381,6 +411,9 @@ def mixture_test(statistic: float, weights: np.ndarray, residual_df: float) -> T
 
 # -- the posterior --------------------------------------------------------------------------------
 
+# Coefficients of all outputs together, up to which their common posterior is saved: 5 MB. Beyond,
+# draws of outputs are independent of each other.
+MAX_COMMON_COEFFICIENTS = 1500
 VARIANCE_SHARE = 0.99  # of a term, which the coefficients that are kept have; errors: 0.995
 # Of the variance of levels: what they have in common with the other terms beyond the directions
 # that are kept. A covariance that is left out has the size of its root.
@@ -392,7 +425,7 @@ _JITTER = 1e-10  # of the mean variance: the covariance is positive definite up 
 
 def _posterior(
     slices: Slices, fits: Sequence[PenalisedFit], effects: Sequence[LevelEffects],
-    new_levels: Sequence[NewLevels],
+    new_levels: Sequence[NewLevels], joint: JointFit | None,
 ) -> Posterior:  # fmt: skip
     """The posterior of some terms, with the uncertainty of the smoothing parameters.
 
@@ -432,9 +465,34 @@ def _posterior(
         loadings, directions, unshared = zip(*of_levels, strict=True)
         levels = LevelPosterior(factor, loadings, directions, np.stack(unshared))
     positions = tuple(np.flatnonzero(coefficients == _NEW_LEVEL).tolist())
-    lower = np.tri(len(coefficients), dtype=bool)
+    coding = None
+    if joint is not None and _has_common_posterior(joint, len(coefficients)):
+        factors = [_joint_factor(joint, coefficients, np.hstack(variances)[0])]
+        coding = joint.loss.coding
+    lower = np.tri(len(factors[0]), dtype=bool)
     packed = np.stack([lower_factor[lower] for lower_factor in factors])
-    return Posterior(tuple(bases), packed, levels, positions)
+    return Posterior(tuple(bases), packed, levels, positions, coding)
+
+
+def _has_common_posterior(joint: JointFit, n_coefficients: int) -> bool:
+    """Whether outputs are correlated, and few enough coefficients to save how."""
+    size = joint.loss.n_predictors * n_coefficients
+    return isinstance(joint.fit.posterior, BlockCovariance) and size <= MAX_COMMON_COEFFICIENTS
+
+
+def _joint_factor(
+    joint: JointFit, coefficients: np.ndarray, of_new_levels: np.ndarray
+) -> np.ndarray:
+    """The Cholesky factor of some coefficients of all predictors, one predictor after the other."""
+    fit, m = joint.fit, joint.loss.n_predictors
+    of_predictors = m * coefficients + np.arange(m)[:, None]
+    of_predictors[:, coefficients == _NEW_LEVEL] = _NEW_LEVEL
+    places = of_predictors.ravel()
+    covariance = np.diag(np.tile(of_new_levels, m))
+    at = np.flatnonzero(np.isin(places, fit.active))
+    active = np.searchsorted(fit.active, places[at])
+    covariance[np.ix_(at, at)] += fit.covariance_of(active)
+    return _cholesky(covariance)
 
 
 def _level_deviations(
@@ -465,8 +523,11 @@ def _with_most_variance(fit: PenalisedFit, span: slice) -> np.ndarray:
     Functions are orthonormal over the rows: the mean of a term's variance is the sum of those of
     its coefficients.
     """
-    variances = np.zeros(len(fit.beta))
-    variances[fit.active[: len(fit.covariance)]] = fit.covariance.diagonal()
+    variances, deviations = np.zeros(len(fit.beta)), fit.smoothing_deviations
+    of_dense = fit.active[: len(fit.covariance)]
+    variances[of_dense] = (
+        fit.covariance.diagonal() + _row_products(deviations, deviations)[: len(of_dense)]
+    )
     variances = variances[span]
     order = np.argsort(-variances, kind="stable")
     cumulative = np.cumsum(variances[order])

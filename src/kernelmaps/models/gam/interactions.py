@@ -59,6 +59,9 @@ def search_pairs(
     design: AdditiveDesign, losses: Sequence[Loss], settings: GamSettings
 ) -> FittedDesign:
     """Find the pairs of a model and fit it; see the module's docstring."""
+    if design.joint_loss is not None:  # each output by itself; what it finds, all have
+        found = search_pairs(replace(design, joint_loss=None), losses, settings)
+        return fit_outputs(replace(found.design, joint_loss=design.joint_loss), losses, settings)
     # An exact fit: what single columns leave over would be taken for an effect of pairs.
     without_pairs = fit_outputs(design, losses, settings)
     if design.counts[0].sum() < PAIR_SEARCH.min_rows:

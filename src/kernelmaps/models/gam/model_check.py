@@ -231,7 +231,7 @@ class FitToCheck:
     def check(self, rng: np.random.Generator) -> GamCheck:
         """All checks."""
         k, y, model, columns = self.output, self.y, self.predictor, self.columns
-        eta = model.scores(columns)[:, k] + self.offset
+        eta = model.fitted_loss.output_scores(model.scores(columns), k) + self.offset
         residuals = self.loss.deviance_residuals(y, eta)
         leverage, distance = self._influence(eta, model.score_errors(columns, as_fitted=True)[:, k])
         shown = {}

@@ -225,16 +225,21 @@ class Posterior:
     new_levels : tuple of int
         Positions of the coefficients of new levels: of the effect, slope or curve of a level that
         training rows do not show, or show only together with others.
+    coding : ndarray of shape (n_outputs, n_predictors), optional
+        Of correlated outputs: how they are combinations of predictors. `factors` is then that of
+        the coefficients of all predictors, one predictor after the other.
     """
 
     bases: tuple[np.ndarray, ...] = saved(several(array("f2 f4", "_ _")))
     factors: np.ndarray = saved(array("f4", "outputs packed"))
     levels: LevelPosterior | None = saved(optional(instance((LevelPosterior,))), default=None)
     new_levels: tuple[int, ...] = saved(several(integer(1)), default=())
+    coding: np.ndarray | None = saved(optional(array("f8", "_ predictors")), default=None)
 
     def _check_state(self) -> None:
         n, levels = self.n_coefficients, self.levels
-        if self.factors.shape[1] != n * (n + 1) // 2:
+        size = n if self.coding is None else n * self.coding.shape[1]
+        if self.factors.shape[1] != size * (size + 1) // 2:
             raise SchemaError("the posterior has another number of coefficients than its bases")
         if max(self.new_levels, default=0) >= n:
             raise SchemaError("the posterior has new levels that are no coefficients")
@@ -250,12 +255,30 @@ class Posterior:
     def n_coefficients(self) -> int:
         return 1 + sum(basis.shape[1] for basis in self.bases)
 
+    @property
+    def n_outputs(self) -> int:
+        return len(self.factors if self.coding is None else self.coding)
+
+    @property
+    def intercept_errors(self) -> np.ndarray:
+        """Standard errors of the intercepts, by output."""
+        return np.array([np.linalg.norm(factor[0]) for factor in self.deviations()])
+
     def cholesky_factors(self) -> list[np.ndarray]:
         """L of each output, with LLᵀ the covariance of the coefficients."""
-        n = self.n_coefficients
+        if self.coding is None:
+            return self.deviations()
+        return [np.linalg.qr(factor.T, mode="r").T for factor in self.deviations()]
+
+    def deviations(self) -> list[np.ndarray]:
+        """The same, of correlated outputs as combinations of the same normal variables."""
+        n = self.n_coefficients * (1 if self.coding is None else self.coding.shape[1])
         factors = np.zeros((len(self.factors), n, n))
         factors[:, np.tri(n, dtype=bool)] = self.factors
-        return list(factors)
+        if self.coding is None:
+            return list(factors)
+        by_predictor = factors.reshape(self.coding.shape[1], -1, n)
+        return list(np.tensordot(self.coding, by_predictor, 1))
 
 
 @dataclass(frozen=True)
@@ -376,7 +399,7 @@ class AdditivePredictor:
         _ = self.fitted_loss  # an unknown one is refused
         if [book.name for book in self.books] != self.reader.feature_names:
             raise SchemaError("the model has other columns than its reader")
-        n_outputs = 1
+        n_outputs = len(self.fitted_loss.output_names)
         if self.classes is not None:
             n_outputs = self.fitted_loss.n_outputs(len(self.classes))
         if len(self.intercept) != n_outputs or (self.classes is not None and len(self.classes) < 2):
@@ -393,7 +416,7 @@ class AdditivePredictor:
         n_codes, levels = [len(basis) for basis in self.posterior.bases], self.posterior.levels
         if n_codes != [term.counts.size for term in self.terms]:
             raise SchemaError("the posterior is of other terms")
-        if len(self.posterior.factors) != n_outputs:
+        if self.posterior.n_outputs != n_outputs:
             raise SchemaError("the posterior is of another number of outputs")
         if levels is not None and self.terms[levels.term].kind != "category":
             raise SchemaError("the posterior has levels of a term that is no category")
@@ -420,8 +443,20 @@ class AdditivePredictor:
 
     @property
     def link(self) -> str:
-        """ "log" where predictions are exp(f), "logit" for classes, else "identity"."""
+        """A name in `LINKS`; of classes "logit", or "softmax" of scores of all of them."""
         return self.fitted_loss.link
+
+    @property
+    def output_names(self) -> list[str]:
+        """What scores are of, where there are several: classes, or a mean and a log scale."""
+        if self.classes is None or len(self.intercept) == 1:
+            return list(self.fitted_loss.output_names)
+        return [str(label) for label in self.classes]
+
+    @property
+    def output_head(self) -> str:
+        """The head of a column with `output_names`."""
+        return "output" if self.classes is None else "class"
 
     @property
     def reader_(self) -> TableReader:
@@ -648,9 +683,11 @@ class AdditivePredictor:
         They have the standard errors of `score_errors`.
         """
         levels, codes = self.posterior.levels, self._level_codes(columns)
-        factors = self.posterior.cholesky_factors()
+        factors = self.posterior.deviations()
         draws = np.tile(self.scores(columns), (n_draws, 1, 1))
-        normal = [rng.normal(size=(len(factor), n_draws)) for factor in factors]
+        normal = [rng.normal(size=(factor.shape[1], n_draws)) for factor in factors]
+        if self.posterior.coding is not None:
+            normal = normal[:1] * len(factors)
         draws += rng.normal(size=(n_draws, 1, len(factors))) * self._missed_by_ends(columns)
         for rows, design in self._continuing_terms.design(columns):
             for k, (factor, drawn) in enumerate(zip(factors, normal, strict=True)):

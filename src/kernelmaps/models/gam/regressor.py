@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,8 +19,9 @@ from ..._util.threads import evenly_spaced
 from ...data.columns import Column
 from ...data.sources import Source
 from ..inputs import numbers_in_text, real_targets, targets_of, weights_of
-from ..losses import BinomialCounts, Loss
+from ..losses import BinomialCounts, JointLoss, Loss
 from .base import GeneralizedAdditiveModel
+from .design import AdditiveDesign
 from .model_check import GamCheck
 from .predictor import check_exposure_has_use, check_exposures, warn_without_exposure
 from .training_rows import RowChecks, Sample
@@ -49,8 +50,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         and "tweedie" (amounts with zeros), whose parameters are estimated; "binomial" (successes,
         with trials as `exposure`) and "beta" (shares in (0, 1)) with a logit link. "poisson" is
         quasi-Poisson: its dispersion is estimated, and y may be any numbers >= 0, such as rates or
-        amounts. Objects have parameters: ``km.losses.Poisson(dispersion=1)``,
-        ``km.losses.Quantile(0.9)``.
+        amounts. "location_scale" fits the mean and the log standard deviation. Objects have
+        parameters: ``km.losses.Poisson(dispersion=1)``, ``km.losses.Quantile(0.9)``.
     terms : list or dict, optional
         A list of all terms (columns, pairs of columns, :class:`Term`), or a mapping from columns to
         kinds ("spline", "linear", "parametric", "category", "periodic"), a :class:`Term`, or
@@ -147,7 +148,17 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         return float(self.predictor_.intercept[0])
 
     def _output_names(self) -> list[str]:
-        return ["prediction"]
+        return list(self._loss.output_names)
+
+    def _joint_loss(self, design: AdditiveDesign) -> JointLoss | None:
+        n_functions = 1 + sum(basis.n_functions for basis in design.bases)
+        loss = self._loss.joint_loss(1, n_functions, design.totals[0])
+        if loss is not None and self.constraints:
+            raise ValueError(
+                f"AdditiveRegressor: loss={self.loss!r} fits several functions of a column, and "
+                "constraints= do not say which. Leave constraints out."
+            )
+        return loss
 
     @all_or_nothing
     def fit(
@@ -197,14 +208,22 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             raise ValueError(
                 f"AdditiveRegressor: y reaches {np.abs(y).max():g}, whose powers overflow: scale y."
             )
-        loss = self._loss.for_targets(y, weight)
+        loss = self._loss.marginal_loss.for_targets(y, weight)
         problem = loss.target_error(y[weight > 0])
         if problem:
             raise ValueError(f"AdditiveRegressor: {problem}; found {y.min():g} … {y.max():g}.")
         return [y], [loss], weight
 
-    def _targets_of_rows(self, y: Any, n: int) -> list[np.ndarray]:
-        return [self._numbers(targets_of(self, y, n))]
+    def _deviance_of_rows(
+        self, y: Any, weight: np.ndarray, exposure: Any
+    ) -> Callable[[np.ndarray], float]:
+        if len(self.predictor_.intercept) > 1:
+            return super()._deviance_of_rows(y, weight, exposure)
+        y = self._numbers(targets_of(self, y, len(weight)))
+        y, weight, _ = self._with_exposure(y, weight, exposure)
+        loss = self.loss_.for_targets(y, weight)
+        saturated = float(weight @ loss.saturated(y))
+        return lambda scores: 2 * (float(weight @ loss.value(y, scores[:, 0])) - saturated)
 
     def _targets_of_source(
         self, source: Source, sample: Sample
@@ -213,7 +232,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         y, weight = (
             np.concatenate([*map(read, sample.chunks)]) for read in (checks.targets, checks.weights)
         )
-        loss = self._loss.for_targets(y, weight)
+        loss = self._loss.marginal_loss.for_targets(y, weight)
         location = loss.location(y, weight, np.zeros(len(y)))
         return replace(checks, loss=loss, location=location), [loss], []
 
@@ -281,6 +300,32 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         errors = self._score_errors(X)[:, 0]
         return predictions, units * self.loss_.mean_slope(scores[:, 0]) * errors
 
+    def predict_scale(self, X: Any, return_std: bool = False) -> Any:
+        """Predict the standard deviation of observations, of ``loss="location_scale"``.
+
+        Parameters
+        ----------
+        X : frame, array-like of shape (n_samples, n_features), or path of a CSV or Parquet file
+            Rows.
+        return_std : bool, default=False
+            Whether the standard errors of the standard deviations are returned, too.
+
+        Returns
+        -------
+        scale : ndarray of shape (n_samples,)
+            Standard deviations around the means that `predict` gives.
+        std : ndarray of shape (n_samples,)
+            Their standard errors, if asked for.
+        """
+        scores = self._scores(X)
+        if scores.shape[1] == 1:
+            raise ValueError(
+                f"AdditiveRegressor.predict_scale: loss={self.loss!r} has no scale of each row. "
+                "Fit the model with loss='location_scale'."
+            )
+        scale = np.exp(scores[:, 1])
+        return (scale, scale * self._score_errors(X)[:, 1]) if return_std else scale
+
     def posterior_draws(
         self, X: Any, n_draws: int = 100, *, exposure: Any = None, offset: Any = None,
         random_state: Any = None,
@@ -311,7 +356,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         """
         draws = self._score_draws(X, n_draws, random_state)
         draws += self._offsets(draws.shape[1], offset)[:, None]
-        means = self.predictor_.predictions(draws.reshape(-1, 1)).reshape(draws.shape[:2])
+        scores = draws.reshape(-1, draws.shape[2])
+        means = self.predictor_.predictions(scores).reshape(draws.shape[:2])
         return self._exposures(exposure, draws.shape[1]) * means
 
     def predict_interval(
@@ -369,14 +415,16 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
 
     def _intervals(self, X: Any, level: float, exposure: Any, offset: Any) -> np.ndarray:
         """Intervals by the distribution of the loss; twice the prediction where it has none."""
-        scores = self._scores(X)[:, 0]
-        scores = scores + self._offsets(len(scores), offset, exposure)
+        scores, errors = self._scores(X), self._score_errors(X)
+        scores[:, 0] += self._offsets(len(scores), offset, exposure)
+        if scores.shape[1] == 1:
+            scores, errors = scores[:, 0], errors[:, 0]
         loss = self.loss_
         if not loss.has_distribution:
             return np.column_stack([scores, scores])
         if loss.counts_trials:
             loss = BinomialCounts(self._exposures(exposure, len(scores)))
-        errors, variation = self._score_errors(X)[:, 0], (self.dispersion_[0], self._residual_df[0])
+        variation = self.dispersion_[0], self._residual_df[0]
         small, shift = errors, np.zeros(len(errors))
         if loss.link == "log":
             small = np.minimum(errors, MAX_LOG_ERROR)
@@ -434,7 +482,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         check_is_fitted(self)
         warn_without_exposure(self, "AdditiveRegressor.check", exposure, offset)
         columns = self._columns(X)
-        (y,) = self._targets_of_rows(y, len(columns[0]))
+        y = self._numbers(targets_of(self, y, len(columns[0])))
         offsets = self._offsets(len(y), offset, exposure)
         trials = self._exposures(exposure, len(y)) if self.loss_.counts_trials else None
         return self._check_rows(columns, y, sample_weight, offsets, 0, random_state, trials)

@@ -91,22 +91,26 @@ def summarise(
 ) -> GamSummary:  # fmt: skip
     """Degrees of freedom, range and significance of every term; `statistic` is "F" or "chi²"."""
     records = []
+    if model.fitted_loss.tests_outputs_together:
+        outputs = outputs[:1]
+    several, head = len(outputs) > 1, model.output_head
     for term in sorted(model.pure_terms, key=lambda term: -term.importance):
         for k, output in enumerate(outputs):
-            values = term.values[..., k][term.counts > 0]
+            of_row = slice(k, k + 1) if several else slice(None)  # outputs of the row
+            values = term.values[term.counts > 0][:, of_row]
             low, high = (values.min(), values.max()) if values.size else (0.0, 0.0)
             records.append({
-                "term": term.name, "kind": term.kind, "edf": float(term.edf[k]),
+                "term": term.name, "kind": term.kind, "edf": float(term.edf[of_row].sum()),
                 "ref_df": float(term.reference_df[k]), "statistic": float(term.statistic[k]),
                 "p_value": float(term.p_value[k]), "importance": term.importance,
                 "low": float(low), "high": float(high),
-            } | ({"class": output} if len(outputs) > 1 else {}))  # fmt: skip
+            } | ({head: output} if several else {}))  # fmt: skip
     shrunk = [term.name for term in model.pure_terms if term.edf.max() < SHRUNK_EDF]
     if shrunk:
         facts = {**facts, "shrunk to nothing": ", ".join(shrunk)}
     if any(term.coarse for term in model.terms):
         facts = {**facts, "pairs": PAIRS_NOTE}
-    last = ("class",) if len(outputs) > 1 else ()
+    last = (head,) if several else ()
     columns = ("term", "kind", "edf", "range", "importance", "ref df", statistic, "p", *last)
     rows = [
         (

@@ -139,15 +139,16 @@ class RowsInMemory:
         ]  # fmt: skip
 
     def with_terms(
-        self, terms: Sequence[DesignTerm], constraints: np.ndarray | None, output: int
+        self, terms: Sequence[DesignTerm], constraints: np.ndarray | None, output: int | None
     ) -> TermRows:
-        """The rows with some terms, as a solver sees them."""
+        """The rows with some terms, as a solver sees them; an output of None stands for all."""
         offset, free = self.offset, [term for term in terms if not term.fixed_effects]
         for term in terms:
-            if term.fixed_effects:
+            if term.fixed_effects and output is not None:
                 offset = offset + term.fixed_effects[output][term.codes(self.codes)]
         codes, bases = [term.codes(self.codes) for term in free], [term.basis for term in free]
-        y = self.targets[output]
+        several = output is None and len(self.targets) > 1
+        y = np.column_stack(self.targets) if several else self.targets[output or 0]
         return TermRows(codes, bases, y, self.weight, offset, self.n_jobs, constraints)
 
     def derivative_tables(
@@ -540,7 +541,7 @@ class RowsFromStream:
         return self.sum_over_chunks(methodcaller("pair_counts", pairs, coarse))
 
     def with_terms(
-        self, terms: Sequence[DesignTerm], constraints: np.ndarray | None, output: int
+        self, terms: Sequence[DesignTerm], constraints: np.ndarray | None, output: int | None
     ) -> StreamedTermRows:
         sums = self.first_pass.by_output[0]
         # Sums over the codes of columns do for curves and small factors.
@@ -551,7 +552,7 @@ class RowsFromStream:
         enough = only_columns and (sums.with_pairs or len(terms) < 2)
         columns = [term.columns[0] for term in terms]
         bases = [term.basis for term in terms if not term.fixed_effects]
-        of_sample = terms if self.first_pass.losses[output].parameter else ()
+        of_sample = terms if self.first_pass.losses[output or 0].parameter else ()
         return StreamedTermRows(
             partial(_fold_terms, self, tuple(terms), output), bases, constraints,
             self.total_weight, self.sample.with_terms(of_sample, None, output),
@@ -567,7 +568,7 @@ TrainingRows = RowsInMemory | RowsFromStream
 
 
 def _fold_terms(
-    rows: RowsFromStream, terms: Sequence[DesignTerm], output: int,
+    rows: RowsFromStream, terms: Sequence[DesignTerm], output: int | None,
     function: Callable[[TermRows], Any],
 ) -> Any:  # fmt: skip
     """The sum over chunks of a function of their rows with some terms."""
@@ -575,7 +576,7 @@ def _fold_terms(
 
 
 def _call_on_terms(
-    terms: Sequence[DesignTerm], output: int, function: Callable[[TermRows], Any],
+    terms: Sequence[DesignTerm], output: int | None, function: Callable[[TermRows], Any],
     rows: RowsInMemory,
 ) -> Any:  # fmt: skip
     return function(rows.with_terms(terms, None, output))

@@ -8,6 +8,7 @@ The working weights of a problem are :math:`w_i = c_iℓ''_i`, its working respo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -68,6 +69,8 @@ class NormalEquations:
         Sum of the sample weights: n where all are one.
     variance_slopes : float
         Weighted sum of `Loss.variance_slopes`, by which φ is corrected.
+    n_intercepts : int
+        Intercepts, one for each linear predictor; they are the first coefficients.
     levels : LevelSums, optional
         ZᵀWZ of the levels of a large factor.
     root : ndarray, optional
@@ -81,6 +84,7 @@ class NormalEquations:
     levels: LevelSums | None = None
     root: np.ndarray | None = None
     variance_slopes: float = 0.0
+    n_intercepts: int = 1
 
     @property
     def dispersion_factor(self) -> float:
@@ -89,8 +93,11 @@ class NormalEquations:
 
     @property
     def working_weight(self) -> float:
-        """Sum of the working weights, the intercept's entry of ZᵀWZ: n for squared loss."""
-        return float(self.gram[0, 0])
+        """Sum of the working weights, the intercept's entry of ZᵀWZ: n for squared loss.
+
+        Of several linear predictors, their mean.
+        """
+        return float(self.gram.diagonal()[: self.n_intercepts].mean())
 
     def restricted(self, active: np.ndarray) -> NormalEquations:
         """The problem in some of the coefficients, all levels among them."""
@@ -122,4 +129,68 @@ class NormalEquations:
             self.gram + other.gram, self.rhs + other.rhs, self.square + other.square,
             self.total_weight + other.total_weight, levels,
             variance_slopes=self.variance_slopes + other.variance_slopes,
+            n_intercepts=self.n_intercepts,
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class IndependentEquations:
+    """Problems of several linear predictors that have no coefficients in common.
+
+    Attributes
+    ----------
+    parts : tuple of NormalEquations
+        Of each predictor.
+    places : tuple of ndarray of int
+        Positions of its coefficients among all.
+    """
+
+    parts: tuple[NormalEquations, ...]
+    places: tuple[np.ndarray, ...]
+    root = levels = None
+
+    @property
+    def size(self) -> int:
+        """Number of coefficients."""
+        return sum(map(len, self.places))
+
+    @cached_property
+    def rhs(self) -> np.ndarray:
+        """ZᵀWz."""
+        return merge_parts([part.rhs for part in self.parts], self.places)
+
+    @property
+    def square(self) -> float:
+        """zᵀWz."""
+        return sum(part.square for part in self.parts)
+
+    @property
+    def total_weight(self) -> float:
+        return self.parts[0].total_weight
+
+    dispersion_factor = 1.0
+
+    @property
+    def working_weight(self) -> float:
+        """Sum of the working weights, the mean of the predictors."""
+        return sum(part.working_weight for part in self.parts) / len(self.parts)
+
+    def product(self, beta: np.ndarray) -> np.ndarray:
+        """ZᵀWZβ, for one or more columns β."""
+        pairs = zip(self.parts, self.places, strict=True)
+        return merge_parts([part.product(beta[at]) for part, at in pairs], self.places)
+
+    def __add__(self, other: IndependentEquations) -> IndependentEquations:
+        parts = zip(self.parts, other.parts, strict=True)
+        return IndependentEquations(tuple(a + b for a, b in parts), self.places)
+
+
+WorkingProblem = NormalEquations | IndependentEquations
+
+
+def merge_parts(parts: Sequence[np.ndarray], places: Sequence[np.ndarray]) -> np.ndarray:
+    """A vector, or the rows of a matrix, from parts and their positions."""
+    out = np.empty((sum(map(len, places)), *parts[0].shape[1:]))
+    for part, at in zip(parts, places, strict=True):
+        out[at] = part
+    return out

@@ -17,9 +17,15 @@ from ..._util.threads import cached_property, interruptible
 from ...data import Block, Source
 from ...data.dask import DaskSource, source_of_partition
 from ...stats.pair_tables import add_scores, cross_products, products_by_level, right_sides
-from ..losses import Loss
+from ..losses import JointLoss, Loss
 from .basis import Basis, TermBasis, coefficient_slices, count_levels, select_functions
-from .normal_equations import LevelSums, NormalEquations
+from .normal_equations import (
+    IndependentEquations,
+    LevelSums,
+    NormalEquations,
+    WorkingProblem,
+)
+from .predictors import Predictors
 
 CHUNK_ROWS = 1 << 18  # rows read at a time: tens of MB for ordinary tables
 # Rows, in units of the coefficients, up to which systems are solved in the space of the rows: with
@@ -89,6 +95,8 @@ class TermRows:
 
     A large factor is the last of the terms. `constraints` holds C of Cβ ≥ 0. The problem of
     squared loss takes products of terms from a `gram_cache`, which is for terms without levels.
+    With several `predictors`, scores and derivatives have a column for each of them, and offsets
+    are those of the first.
     """
 
     codes: Sequence[np.ndarray]
@@ -99,11 +107,22 @@ class TermRows:
     n_jobs: int | None = None
     constraints: np.ndarray | None = None
     gram_cache: GramCache | None = None
+    predictors: Predictors | None = None
     in_memory = True
 
     @property
     def total_weight(self) -> float:
         return float(self.weight.sum())
+
+    @property
+    def n_intercepts(self) -> int:
+        """Intercepts, one for each linear predictor."""
+        return 1 if self.predictors is None else self.predictors.count
+
+    @property
+    def n_functions(self) -> int:
+        """Columns of Z, the intercept among them."""
+        return 1 + sum(basis.n_functions for basis in self.bases)
 
     def at(self, loss: Loss, beta: np.ndarray) -> EvaluationInMemory:
         """Evaluate the losses of all rows at some coefficients."""
@@ -121,20 +140,27 @@ class TermRows:
         square = float(response @ (y - mean))
         return self.normal_equations(self.weight, response, square), mean
 
-    def initial_intercept(self, loss: Loss) -> float:
+    def initial_intercept(self, loss: Loss) -> float | np.ndarray:
         return loss.initial_intercept(self.y, self.weight, self.offset)
 
     def estimate_parameter(self, loss: Loss, beta: np.ndarray, edf: float) -> Loss:
         return loss.estimate_parameter(self.y, self.scores(beta), self.weight, edf)
 
     def restricted(self, active: np.ndarray) -> TermRows:
-        constraints = None if self.constraints is None else self.constraints[:, active]
-        bases = select_functions(self.bases, active)
-        return replace(self, bases=bases, constraints=constraints, gram_cache=None)
+        return replace(self, gram_cache=None, **_restrict(self, active))
 
     def scores(self, beta: np.ndarray) -> np.ndarray:
-        """The linear predictor η of all rows."""
-        eta, n_levels = self.offset + beta[0], self.n_levels
+        """The linear predictor η of all rows; a column for each if there are several."""
+        if self.predictors is None:
+            return self.offset + self._sum_terms(beta)
+        columns = self.predictors.matrix(beta, self.n_functions).T
+        eta = np.column_stack([self._sum_terms(np.ascontiguousarray(b)) for b in columns])
+        eta[:, 0] += self.offset
+        return eta
+
+    def _sum_terms(self, beta: np.ndarray) -> np.ndarray:
+        """Zβ of one predictor."""
+        eta, n_levels = np.full(len(self.weight), beta[0]), self.n_levels
         codes, bases = self._dense
         dense = len(beta) - n_levels
         if self._matrix is not None:
@@ -146,7 +172,14 @@ class TermRows:
         return eta
 
     def adjoint(self, values: np.ndarray) -> np.ndarray:
-        """Zᵀv."""
+        """Zᵀv, for a column v of each predictor."""
+        if self.predictors is None:
+            return self._sum_rows(values)
+        columns = np.ascontiguousarray(values.T)
+        return self.predictors.vector(np.column_stack([self._sum_rows(v) for v in columns]))
+
+    def _sum_rows(self, values: np.ndarray) -> np.ndarray:
+        """Zᵀv of one predictor."""
         if self._matrix is not None:
             return self._with_levels(self._matrix.T @ values, values)
         codes, bases = self._dense
@@ -167,7 +200,7 @@ class TermRows:
             basis.values[of_term[rows]] if basis.at_rows is None else basis.at_rows[rows]
             for of_term, basis in zip(codes, bases, strict=True)
         ]
-        return np.hstack([np.ones((len(self.y[rows]), 1)), *blocks])
+        return np.hstack([np.ones((len(self.weight[rows]), 1)), *blocks])
 
     @property
     def n_levels(self) -> int:
@@ -209,8 +242,7 @@ class TermRows:
     @property
     def are_few(self) -> bool:
         """Whether there are far fewer rows than coefficients, so that Z is small beside ZᵀZ."""
-        n_coefficients = 1 + sum(basis.n_functions for basis in self.bases)
-        return not self.n_levels and len(self.y) <= FEW_ROWS * n_coefficients
+        return not self.n_levels and len(self.weight) <= FEW_ROWS * self.n_functions
 
     def normal_equations(
         self, weight: np.ndarray, response: np.ndarray, square: float
@@ -222,6 +254,41 @@ class TermRows:
             return NormalEquations(root.T @ root, rhs, square, self.total_weight, root=root)
         gram, rhs = self.gram_and_rhs(weight, response)
         return NormalEquations(gram, rhs, square, self.total_weight, self.level_sums(weight))
+
+    def predictor_equations(
+        self, weights: dict[tuple[int, int], np.ndarray], response: np.ndarray, square: np.ndarray
+    ) -> WorkingProblem:
+        """The problem of several predictors with the working weights of pairs of them.
+
+        Without weights of a pair of different predictors they are independent.
+        """
+        assert self.predictors is not None
+        m, split = self.predictors.count, self.predictors.split(self.n_functions)
+        if len(weights) == m:
+            parts = []
+            for k, (_, functions) in enumerate(split):
+                rows = replace(self, predictors=None).restricted(functions)
+                parts.append(rows.normal_equations(weights[k, k], response[:, k], float(square[k])))
+            return IndependentEquations(tuple(parts), tuple(at for at, _ in split))
+        gram = np.zeros((self.n_functions, m) * 2)
+        for (a, b), weight in weights.items():
+            gram[:, a, :, b] = self._gram(weight)
+            gram[:, b, :, a] = gram[:, a, :, b].T
+        gram = gram.reshape(m * self.n_functions, -1)
+        if self.predictors.places is not None:
+            gram = gram[np.ix_(self.predictors.places, self.predictors.places)]
+        return NormalEquations(
+            gram, self.adjoint(response), float(square.sum()), self.total_weight, n_intercepts=m
+        )
+
+    def _gram(self, weight: np.ndarray) -> np.ndarray:
+        """ZᵀWZ, for weights of either sign."""
+        if self._matrix is not None:
+            return self._matrix.T @ (weight[:, None] * self._matrix)
+        codes, bases = self._dense
+        return cross_products(codes, [basis.values for basis in bases], weight, None, self.n_jobs)[
+            0
+        ]
 
     def gram_and_rhs(
         self, weight: np.ndarray, response: np.ndarray
@@ -262,9 +329,11 @@ class EvaluationInMemory:
     ) -> EvaluationInMemory:
         return cls(beta, float(rows.weight @ loss.value(rows.y, eta)), rows, loss, eta)
 
-    def working_problem(self) -> NormalEquations:
+    def working_problem(self) -> WorkingProblem:
         """The least-squares problem of a PIRLS step from here."""
         rows = self.rows
+        if self.eta.ndim == 2:
+            return self._problem_of_predictors()
         gradient, curvature = self.loss.derivatives(rows.y, self.eta)
         weight = rows.weight * curvature
         response = weight * (self.eta - rows.offset) - rows.weight * gradient
@@ -274,10 +343,32 @@ class EvaluationInMemory:
         problem = rows.normal_equations(weight, response, square)
         return self.loss.couple_rows(replace(problem, variance_slopes=slopes), self)
 
+    def _problem_of_predictors(self) -> WorkingProblem:
+        r"""The same of several predictors, whose weights in a row are a matrix W.
+
+        With the gradient g of a row and its scores η without offsets, the response is Wη − g. The
+        square is :math:`η^\top Wη - 2η^\top g`. The constant :math:`g^\top W^{-1}g` is left out: it
+        may be larger by far than all that depends on smoothing parameters.
+        """
+        rows, loss, eta = self.rows, self.loss, self.eta.copy()
+        assert isinstance(loss, JointLoss)
+        eta[:, 0] -= rows.offset
+        gradient = rows.weight[:, None] * self.loss.derivatives(rows.y, self.eta)[0]
+        weights = {
+            pair: rows.weight * weight for pair, weight in loss.hessian(rows.y, self.eta).items()
+        }
+        response = -gradient
+        for (a, b), weight in weights.items():
+            response[:, a] += weight * eta[:, b]
+            if a != b:
+                response[:, b] += weight * eta[:, a]
+        square = np.sum(eta * (response - gradient), axis=0)
+        return rows.predictor_equations(weights, response, square)
+
     def gradient(self) -> np.ndarray:
         """Derivatives of the losses by the coefficients."""
         rows = self.rows
-        return rows.adjoint(rows.weight * self.loss.derivatives(rows.y, self.eta)[0])
+        return rows.adjoint((rows.weight * self.loss.derivatives(rows.y, self.eta)[0].T).T)
 
 
 @dataclass(frozen=True)
@@ -286,9 +377,9 @@ class EvaluationFromStream:
 
     beta: np.ndarray
     value: float
-    problem: NormalEquations
+    problem: WorkingProblem
 
-    def working_problem(self) -> NormalEquations:
+    def working_problem(self) -> WorkingProblem:
         return self.problem
 
     def gradient(self) -> np.ndarray:
@@ -322,20 +413,26 @@ class StreamedTermRows:
     sample: TermRows
     mean: float
     problem_from_bins: Callable[[Sequence[Basis]], NormalEquations] | None = None
+    predictors: Predictors | None = None
     in_memory = False
 
-    def at(self, loss: Loss, beta: np.ndarray) -> EvaluationFromStream:
-        bases = self.bases
+    @property
+    def n_intercepts(self) -> int:
+        """Intercepts, one for each linear predictor."""
+        return 1 if self.predictors is None else self.predictors.count
 
-        def evaluate(rows: TermRows) -> tuple[float, NormalEquations]:
-            evaluation = replace(rows, bases=bases).at(loss, beta)
+    def at(self, loss: Loss, beta: np.ndarray) -> EvaluationFromStream:
+        parts: dict[str, Any] = {"bases": self.bases, "predictors": self.predictors}
+
+        def evaluate(rows: TermRows) -> tuple[float, WorkingProblem]:
+            evaluation = replace(rows, **parts).at(loss, beta)
             return evaluation.value, evaluation.working_problem()
 
         return EvaluationFromStream(beta, *self.fold(evaluate))
 
     def gradient(self, loss: Loss, beta: np.ndarray) -> np.ndarray:
-        bases = self.bases
-        return self.fold(lambda rows: replace(rows, bases=bases).gradient(loss, beta))
+        parts: dict[str, Any] = {"bases": self.bases, "predictors": self.predictors}
+        return self.fold(lambda rows: replace(rows, **parts).gradient(loss, beta))
 
     def squared_problem(self) -> tuple[NormalEquations, float]:
         if self.problem_from_bins is not None:
@@ -344,10 +441,9 @@ class StreamedTermRows:
         return self.fold(lambda rows: replace(rows, bases=bases).squared_problem(mean)[0]), mean
 
     def restricted(self, active: np.ndarray) -> StreamedTermRows:
-        constraints = None if self.constraints is None else self.constraints[:, active]
-        return replace(self, bases=select_functions(self.bases, active), constraints=constraints)
+        return replace(self, **_restrict(self, active))
 
-    def initial_intercept(self, loss: Loss) -> float:
+    def initial_intercept(self, loss: Loss) -> float | np.ndarray:
         return self.sample.initial_intercept(loss)
 
     def estimate_parameter(self, loss: Loss, beta: np.ndarray, edf: float) -> Loss:
@@ -355,6 +451,16 @@ class StreamedTermRows:
         scale = self.total_weight / self.sample.total_weight
         sample = replace(self.sample, bases=self.bases, weight=scale * self.sample.weight)
         return sample.estimate_parameter(loss, beta, edf)
+
+
+def _restrict(rows: Any, active: np.ndarray) -> dict[str, Any]:
+    """The bases, constraints and predictors of rows for some of the coefficients."""
+    constraints = None if rows.constraints is None else rows.constraints[:, active]
+    predictors = rows.predictors
+    if predictors is not None:
+        active, predictors = predictors.restricted(active)
+    bases = select_functions(rows.bases, active)
+    return {"bases": bases, "constraints": constraints, "predictors": predictors}
 
 
 LossEvaluation = EvaluationInMemory | EvaluationFromStream

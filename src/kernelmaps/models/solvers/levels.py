@@ -196,6 +196,10 @@ class BlockCovariance:
     levels: ConditionalLevels | None = None
     log_determinant: float | None = None
 
+    def block(self, at: np.ndarray) -> np.ndarray:
+        """V of some coefficients that are not levels."""
+        return self.dense[np.ix_(at, at)]
+
     def diagonal(self) -> np.ndarray:
         """Variances of all coefficients."""
         if self.levels is None:

@@ -26,13 +26,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cholesky, lapack, solve_triangular
 from scipy.optimize import nnls
 
 from ..._util.threads import available_threads, cached_property
-from ..rows.normal_equations import NormalEquations
+from ..rows.normal_equations import (
+    IndependentEquations,
+    NormalEquations,
+    WorkingProblem,
+    merge_parts,
+)
 from .levels import BlockCovariance, ConditionalLevels, IndexBlocks, block_sums
 
 _ROUNDING = 1e-12  # of constraints, in units of the largest coefficient
@@ -123,6 +129,10 @@ class LowRankCovariance:
         matrix.flat[:: len(matrix) + 1] += self.variances
         return matrix
 
+    def block(self, at: np.ndarray) -> np.ndarray:
+        """V of some coefficients."""
+        return self.dense[np.ix_(at, at)]
+
     def diagonal(self) -> np.ndarray:
         """Variances of all coefficients."""
         return self.variances + self._low_rank_diagonal
@@ -202,13 +212,96 @@ def invert_by_rows(root: np.ndarray, diagonal: np.ndarray, mean: float) -> LowRa
     return LowRankCovariance(1 / penalty, factors, signs, -float(logdet))
 
 
-Covariance = BlockCovariance | LowRankCovariance
+@dataclass(frozen=True)
+class IndependentCovariance:
+    """V of several linear predictors without coefficients in common, or their factorised systems.
+
+    Attributes
+    ----------
+    parts : tuple
+        V of each predictor, or its system.
+    places : tuple of ndarray of int
+        Positions of its coefficients among all.
+    """
+
+    parts: tuple[Any, ...]
+    places: tuple[np.ndarray, ...]
+    levels = None
+
+    def solve(self, rhs: np.ndarray) -> np.ndarray:
+        """V times a vector."""
+        pairs = zip(self.parts, self.places, strict=True)
+        return merge_parts([part.solve(rhs[at]) for part, at in pairs], self.places)
+
+    def dot(self, rhs: np.ndarray) -> np.ndarray:
+        """V times a vector."""
+        pairs = zip(self.parts, self.places, strict=True)
+        return merge_parts([part.dot(rhs[at]) for part, at in pairs], self.places)
+
+    def inverse(self) -> IndependentCovariance:
+        """V, from factorised systems."""
+        return replace(self, parts=tuple(part.inverse() for part in self.parts))
+
+    @property
+    def dense(self) -> np.ndarray:
+        """V as a matrix."""
+        return self.block(np.arange(sum(map(len, self.places))))
+
+    def block(self, at: np.ndarray) -> np.ndarray:
+        """V of some coefficients."""
+        matrix = np.zeros((len(at), len(at)))
+        for part, place in zip(self.parts, self.places, strict=True):
+            _, of_block, of_part = np.intersect1d(at, place, return_indices=True)
+            matrix[np.ix_(of_block, of_block)] = part.block(of_part)
+        return matrix
+
+    def diagonal(self) -> np.ndarray:
+        """Variances of all coefficients."""
+        return merge_parts([part.diagonal() for part in self.parts], self.places)
+
+    def logdet(self) -> float:
+        """Logarithm of the determinant."""
+        return sum(part.logdet() for part in self.parts)
+
+    def scaled(self, dispersion: float) -> IndependentCovariance:
+        """φV."""
+        return replace(self, parts=tuple(part.scaled(dispersion) for part in self.parts))
+
+    def penalised_diagonal(self, diagonal: np.ndarray) -> tuple[np.ndarray, float]:
+        """d_i V_ii."""
+        return diagonal * self.diagonal(), 0.0
+
+    def columns(self, u: np.ndarray, blocks: IndexBlocks) -> np.ndarray:
+        """V times the vectors that have u in the coefficients of a block, one for each block."""
+        columns = [
+            part.columns(u[at], IndexBlocks(blocks.index[at], blocks.count))
+            for part, at in zip(self.parts, self.places, strict=True)
+        ]
+        return merge_parts(columns, self.places)
+
+    def block_sums(
+        self, d: np.ndarray, u: np.ndarray, blocks: IndexBlocks
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Sums of d_i V_il² d_l and of u_i V_il u_l over pairs of blocks of coefficients."""
+        squares, products = np.zeros((2, blocks.count, blocks.count))
+        for part, at in zip(self.parts, self.places, strict=True):
+            of_part = IndexBlocks(blocks.index[at], blocks.count)
+            more_squares, more_products = part.block_sums(d[at], u[at], of_part)
+            squares, products = squares + more_squares, products + more_products
+        return squares, products
+
+
+Covariance = BlockCovariance | LowRankCovariance | IndependentCovariance
 
 
 def penalised_system(
-    problem: NormalEquations, diagonal: np.ndarray
-) -> PenalisedSystem | LowRankCovariance:
+    problem: WorkingProblem, diagonal: np.ndarray
+) -> PenalisedSystem | LowRankCovariance | IndependentCovariance:
     """G + diag(d) of normal equations, factorised, in the smaller of two spaces."""
+    if isinstance(problem, IndependentEquations):
+        pairs = zip(problem.parts, problem.places, strict=True)
+        systems = tuple(penalised_system(part, diagonal[at]) for part, at in pairs)
+        return IndependentCovariance(systems, problem.places)
     mean = 0.0 if problem.root is None else float(problem.gram.diagonal().mean())
     if problem.root is not None and mean > 0:
         inverse = invert_by_rows(problem.root, diagonal + RIDGES[0] * mean, mean)

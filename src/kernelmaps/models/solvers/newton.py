@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..losses import Loss
-from ..rows.normal_equations import NormalEquations
+from ..rows.normal_equations import WorkingProblem
 from ..rows.term_rows import LossEvaluation, SolverRows
 from .linear_systems import constrained_minimum, penalised_system
 
@@ -93,7 +93,7 @@ class NewtonResult:
     """
 
     point: LossEvaluation
-    problem: NormalEquations
+    problem: WorkingProblem
     loss: Loss
     n_iter: int
     converged: bool

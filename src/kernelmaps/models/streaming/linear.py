@@ -37,7 +37,7 @@ from ..._util.storage import all_or_nothing
 from ...data import Source
 from ...stats import FoldMoments, KernelMoments, Moments
 from ...stats.moments import Target
-from ..outputs import ScoresAnywhere, best_labels, class_pairs, count_votes, indicators
+from ..decision import ScoresAnywhere, best_labels, class_pairs, count_votes, indicators
 from ..solvers.quadratic import check_rows, component_count, principal_axes, squared_errors
 from . import rows
 
@@ -305,12 +305,12 @@ class StreamingLinear(BaseEstimator):
     # ---- fitting ----------------------------------------------------------------------------
 
     def _fit(
-        self, X: Any, y: Any, sample_weight: Any, unlabeled: Any, classes: Any, map_sample: Any,
-        client: Any, options: rows.FoldOptions,
+        self, X: Any, y: Any, sample_weight: Any, unlabeled: Any, classes: Any, client: Any,
+        options: rows.FoldOptions,
     ) -> Self:  # fmt: skip
         source = rows.open_rows(self, X, y, sample_weight, reset=True, supervised=True)
         source, extra = source.with_client(client), None
-        self._begin(source, map_sample)
+        self._begin(source)
         features = self._fitted_maps
         if unlabeled is not None:
             if not self._has_pca():
@@ -334,9 +334,9 @@ class StreamingLinear(BaseEstimator):
         options.remove_files()
         return self
 
-    def _begin(self, source: Source, map_sample: Any = None) -> None:
+    def _begin(self, source: Source) -> None:
         self._check_parameters()
-        y = rows.begin_fit(self, source, map_sample)
+        y = rows.begin_fit(self, source)
         if y is None:
             raise ValueError(
                 f"{type(self).__name__}: {source.describe()} has no targets. Give y, the name of "
@@ -566,7 +566,6 @@ class StreamingRegression(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Stre
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, unlabeled: Any = None,
         client: Any = None, checkpoint: rows.PathLike | None = None, checkpoint_every: int = 1,
-        map_sample: Any = None,
     ) -> Self:  # fmt: skip
         """Read all rows once and solve.
 
@@ -589,8 +588,6 @@ class StreamingRegression(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Stre
         checkpoint, checkpoint_every : path, int
             Where and how often (in blocks) the state is kept; an interrupted fit continues from
             there. Files with this name and a suffix per pass are removed when the fit is done.
-        map_sample : array-like, optional
-            Rows to fit the map on, instead of a sample of X.
 
         Returns
         -------
@@ -598,7 +595,7 @@ class StreamingRegression(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Stre
             The fitted model.
         """
         options = rows.FoldOptions(checkpoint, checkpoint_every)
-        return self._fit(X, y, sample_weight, unlabeled, None, map_sample, client, options)
+        return self._fit(X, y, sample_weight, unlabeled, None, client, options)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Add one chunk of rows; the model is solved when it is next used.
@@ -661,7 +658,7 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, classes: Any = None,
         unlabeled: Any = None, client: Any = None,
-        checkpoint: rows.PathLike | None = None, checkpoint_every: int = 1, map_sample: Any = None,
+        checkpoint: rows.PathLike | None = None, checkpoint_every: int = 1,
     ) -> Self:  # fmt: skip
         """Read all rows once and solve.
 
@@ -686,8 +683,6 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
         checkpoint, checkpoint_every : path, int
             Where and how often (in blocks) the state is kept; an interrupted fit continues from
             there. Files with this name and a suffix per pass are removed when the fit is done.
-        map_sample : array-like, optional
-            Rows to fit the map on, instead of a sample of X.
 
         Returns
         -------
@@ -695,7 +690,7 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
             The fitted classifier.
         """
         options = rows.FoldOptions(checkpoint, checkpoint_every)
-        return self._fit(X, y, sample_weight, unlabeled, classes, map_sample, client, options)
+        return self._fit(X, y, sample_weight, unlabeled, classes, client, options)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add one chunk of rows; the model is solved when it is next used.

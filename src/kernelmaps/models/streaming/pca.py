@@ -121,7 +121,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     @all_or_nothing
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, client: Any = None,
-        checkpoint: rows.PathLike | None = None, checkpoint_every: int = 1, map_sample: Any = None,
+        checkpoint: rows.PathLike | None = None, checkpoint_every: int = 1,
     ) -> Self:  # fmt: skip
         """Read all rows once and compute their components.
 
@@ -137,8 +137,6 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             Whose workers fold a Dask collection; a string is the address of a scheduler.
         checkpoint, checkpoint_every : path, int
             Where and how often the state is kept; an interrupted fit continues from there.
-        map_sample : array-like, optional
-            Rows to fit the map on, instead of a sample of X.
 
         Returns
         -------
@@ -147,7 +145,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         source = rows.open_rows(self, X, None, sample_weight, reset=True, supervised=False)
         source, options = source.with_client(client), rows.FoldOptions(checkpoint, checkpoint_every)
-        rows.begin_fit(self, source, map_sample)
+        rows.begin_fit(self, source)
         features = self._fitted_maps
         self.stats_ = rows.fold_rows(
             self, source, self._empty(features), features, options, "moments"

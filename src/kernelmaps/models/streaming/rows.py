@@ -30,7 +30,7 @@ from ..._util.schema import array, instance, integer, optional, saved
 from ..._util.sparse import check_sparse, dense, naming_text
 from ..._util.threads import interruptible, ordered_map, resolve_threads
 from ...data import Block, Source, open_source
-from ...data.columns import check_order, names_of
+from ...data.columns import check_order
 from ...data.sources import SlicedSource, sampled_rows
 from ...data.tables import is_in_memory
 from ...maps.codes import Codes, codes_of, refuse_plain_codes
@@ -389,21 +389,10 @@ def _open_host_rows(model: Any, X: Any, y: Any, w: Any, *, reset: bool, supervis
     return open_source(X, y, w)
 
 
-def begin_fit(model: Any, source: Source, map_sample: Any = None) -> np.ndarray | None:
+def begin_fit(model: Any, source: Source) -> np.ndarray | None:
     """Fit the map on a sample of the rows, note the shape of the data; targets of some rows."""
     name, feature_map = type(model).__name__, model.feature_map
     check_device(model.device, model.precision, name)
-    column_names = getattr(model, "feature_names_in_", source.names)
-    if map_sample is not None:
-        map_sample = copy_to_host(map_sample)
-        check_sparse(map_sample, name, "map_sample")
-        sample_names = names_of(map_sample)
-        if sample_names is not None and column_names is not None:
-            check_order(sample_names, column_names, f"{name}: map_sample")
-        block = open_source(map_sample).head(1 << 62)
-        if block is None:
-            raise ValueError(f"{name}: map_sample has no rows")
-        feature_map = Features.fit(feature_map, block, name).described
     maps = [transformer for _, transformer, _ in _list_kernels(feature_map, name)]
     unfitted = any(item is not None and not _is_fitted(item) for item in maps)
     if unfitted:

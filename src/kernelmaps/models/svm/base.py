@@ -141,7 +141,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         from .training import cross_validate, train
 
         name, options = type(self).__name__, self._options()
-        with inputs.naming_gams(X):
+        with inputs.naming_gams():
             X, y = inputs.check_rows_and_targets(self, X, y)
             counts = weights_of(self, sample_weight, len(y))
             targets = self._targets(y, counts)
@@ -234,7 +234,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
             )
         if not hasattr(self, "n_samples_seen_"):
             self._check_parameters()
-        with inputs.naming_gams(X):
+        with inputs.naming_gams():
             return inputs.check_rows(self, X, y, reset=is_first)
 
     def _fit_chunk(self, X: Any, targets: Targets) -> None:
@@ -243,7 +243,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
 
         name, options = type(self).__name__, self._options()
         before = getattr(self, "machine_", None)
-        with inputs.naming_gams(X):
+        with inputs.naming_gams():
             if before is None:
                 rows, fitted = inputs.fit_map(
                     name, self.feature_map, X, targets.weight, self.n_jobs

@@ -19,7 +19,7 @@ from ..._util.arguments import refuse_masked
 from ..._util.sparse import check_sparse, dense, naming_text
 from ...data import Source
 from ...data.files import is_csv
-from ...data.tables import first_column_without_numbers, is_in_memory
+from ...data.tables import is_in_memory
 from ...engine.tabulated import zero_at_zero
 from ...maps.base import AdditiveMap, JointMap
 from ...maps.bases import SplineMap
@@ -39,30 +39,30 @@ def is_out_of_core(X: Any) -> bool:
 
 
 def refuse_table(owner: str, X: Any) -> None:
-    """Refuse CSV files, and frames and files with text, categories or missing values."""
+    """Refuse CSV files, and frames with text, categories or dates."""
     if isinstance(X, str | os.PathLike) and is_csv(X) and Path(X).exists():
         raise ValueError(
             f"{owner} takes complete numbers and does not read CSV files: pass "
             "pandas.read_csv(path) without the target, or a file with types (.parquet, .npy). "
             f"{USE_A_GAM}"
         )
-    column = first_column_without_numbers(X)
-    if column is not None:
-        name, content = column
+    kinds = zip(X.columns, X.dtypes) if hasattr(X, "iloc") and hasattr(X, "dtypes") else ()
+    # True and false are the numbers 1 and 0, as `pandas.get_dummies` writes them.
+    words = [str(name) for name, kind in kinds if kind.kind not in "fiub"]
+    if words:
         raise ValueError(
-            f"{owner} takes complete numbers, and column {name!r} holds {content}. {USE_A_GAM}"
+            f"{owner} takes complete numbers, and column {words[0]!r} holds text, categories or "
+            f"dates. {USE_A_GAM}"
         )
 
 
 @contextmanager
-def naming_gams(X: Any) -> Iterator[None]:
-    """Add to an error about X, where that has text or NaN, which estimators take such rows."""
+def naming_gams() -> Iterator[None]:
+    """Add to an error about NaN which estimators take such rows; one about text says it."""
     try:
         yield
     except ValueError as error:
-        values = X.data if sparse.issparse(X) else X
-        kind = getattr(getattr(values, "dtype", None), "kind", "")
-        if kind in ("O", "U", "S") or (kind == "f" and np.isnan(values).any()):
+        if "contains NaN" in str(error):
             raise type(error)(f"{error} {USE_A_GAM}") from None
         raise
 

@@ -333,7 +333,7 @@ def read_once(owner: str, source: Source) -> tuple[np.ndarray, np.ndarray, np.nd
     """
     ys, weights, ends, sample, n_counted = [], [], [], RowSample(_MOST_SAMPLED), 0
     for block in read_blocks(source):
-        with naming_gams(block.X):
+        with naming_gams():
             _check_block(owner, block)
         weight = np.ones(len(block)) if block.w is None else np.asarray(block.w, np.float64)
         ys.append(np.asarray(block.y))

@@ -22,6 +22,12 @@ def sigmoid(scores: Any) -> Any:
     return xp.where(z >= 0, 1 / (1 + small), small / (1 + small))
 
 
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """Probabilities proportional to the exponentials of scores (n, n_classes)."""
+    exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return exponentials / exponentials.sum(axis=1, keepdims=True)
+
+
 def class_probabilities(p: Any) -> Any:
     """Probabilities of all classes from those of the outputs, scaled to sum to one."""
     xp = namespace(p)
