@@ -58,11 +58,13 @@ def models():
         .fit(few, counts)
         .edit("age", 0.0, between=(18, 25)),
         "two classes": km.AdditiveClassifier(terms=going_on).fit(few, score > 1),
+        "ordered classes": km.AdditiveClassifier("ordinal").fit(few, thirds),
+        "mean and scale": km.AdditiveRegressor("location_scale").fit(few, score),
         "three classes": km.AdditiveClassifier(interactions=PAIRS[:1]).fit(few, thirds),
     }
 
 
-KINDS = ["numbers", "counts", "two classes", "three classes"]
+KINDS = ["numbers", "counts", "two classes", "three classes", "ordered classes", "mean and scale"]
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +178,7 @@ def test_the_form_begins_with_typical_values_or_a_row(browser, models, pages):
     factor = np.exp(1.959964 * error / mean)
     assert words(driver) == shown(mean, mean / factor, mean * factor)
     bars = driver.find_elements("css selector", "#what-terms .label")
-    assert sorted(bar.text for bar in bars) == sorted(["intercept", *model.term_names_])
+    assert sorted(bar.text for bar in bars) == sorted(model.term_names_)
     assert "age in [-inf, 25] = 0" in driver.find_element("css selector", "#subtitle").text
 
 
@@ -185,8 +187,8 @@ def test_classes_have_probabilities(browser, models, pages):
     labels = driver.find_elements("css selector", "#what-classes .label")
     assert [label.text for label in labels] == ["0", "1", "2"]
     driver.find_element("css selector", "#what-output").send_keys("contributions to 2")
-    intercept = driver.find_element("css selector", "#what-terms .number").text
-    assert float(intercept) == pytest.approx(model.intercept_[2], rel=0.01)
+    total = driver.find_element("css selector", "#what-sum").text
+    assert total.startswith(f"With the intercept, {model.intercept_[2]:.5g}, they add up to")
     driver = open_page(browser, pages["two classes"], 390)
     assert words(driver).startswith("Probability of True: 0.")
     assert not driver.find_element("css selector", "#what-output").is_displayed()

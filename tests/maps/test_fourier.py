@@ -6,7 +6,7 @@ from scipy import sparse, stats
 from sklearn.kernel_approximation import RBFSampler
 
 import kernelmaps as km
-from kernelmaps.engine import apply, evaluate, linear, record_paths
+from kernelmaps.engine import apply, evaluate, projections, record_paths
 from kernelmaps.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern, StationaryKernel
 from kernelmaps.maps.fourier import FrequencySampler
 
@@ -222,7 +222,7 @@ def test_no_temporary_is_larger_than_a_block(seed, monkeypatch):
     spec = draw_fourier(Gaussian(5.0), 4000, 300, random_state=seed)
     out = np.empty((600, 4000), dtype=np.float32)
     apply(spec, X, out=out)
-    monkeypatch.setattr(linear, "BLOCK_BYTES", 2**20)
+    monkeypatch.setattr(projections, "BLOCK_BYTES", 2**20)
     tracemalloc.start()
     apply(spec, X, out=out)
     peak = tracemalloc.get_traced_memory()[1]

@@ -57,6 +57,17 @@ function standardErrors(row, missed) {
     return Math.sqrt(deviations.reduce((sum, d) => sum + d * d, square));
   });
 }
+// Probabilities of the classes.
+function probabilities(scores) {
+  if (F.link === "cumulative logit") {
+    const reached = [0, ...F.thresholds.map(t => sigmoid(t - scores[0])), 1];
+    return reached.slice(1).map((p, k) => p - reached[k]);
+  }
+  const most = Math.max(...scores), parts = scores.map(F.link === "softmax" ? z => Math.exp(z - most) : sigmoid);
+  if (scores.length === 1) return [1 - sigmoid(scores[0]), sigmoid(scores[0])];
+  const sum = parts.reduce((a, b) => a + b, 0);
+  return parts.map(p => sum > 0 ? p / sum : 1 / parts.length);
+}
 // Scores, contributions by term, standard errors of the scores, and what is predicted.
 function whatIf(row) {
   const outputs = F.intercept.map((_, k) => k), K = outputs.length;
@@ -70,13 +81,11 @@ function whatIf(row) {
     terms[single][k] += part;
   }
   const result = {scores, terms, errors: F.factors ? standardErrors(row, missed) : null};
-  const inverse = {log: Math.exp, logit: sigmoid, identity: z => z}[F.link];
-  result.predictions = scores.map(inverse);
-  if (result.errors && K === 1) result.interval = [-1, 1].map(sign => inverse(scores[0] + sign * QUANTILE * result.errors[0]));
-  if (F.classes.length) {
-    const sum = result.predictions.reduce((a, b) => a + b, 0);
-    result.probabilities = K === 1 ? [1 - result.predictions[0], result.predictions[0]] : result.predictions.map(p => sum > 0 ? p / sum : 1 / K);
-  }
+  const mean = z => F.classes.length ? probabilities([z])[1] : F.link === "log" ? Math.exp(z) : F.link === "logit" ? sigmoid(z) : z;
+  result.prediction = mean(scores[0]);
+  if (result.errors && F.classes.length <= 2) result.interval = [-1, 1].map(sign => mean(scores[0] + sign * QUANTILE * result.errors[0]));
+  if (F.classes.length) result.probabilities = probabilities(scores);
+  else if (K > 1) result.deviation = Math.exp(scores[1]);  // of a loss of location and scale
   return result;
 }
 
@@ -126,12 +135,13 @@ function buildForm() {
     const result = whatIf(row), k = F.intercept.length > 1 ? +$("#what-output").value : 0, p = result.probabilities;
     const ends = result.interval ? `; 95 % interval${p ? "" : " of the mean"} ${result.interval.map(digits).join(" … ")}` : "";
     const best = p ? p.indexOf(Math.max(...p)) : 0, shown = p && p.length === 2 ? 1 : best;
-    $("#what-words").textContent = p ? `Probability of ${F.classes[shown]}: ${digits(p[shown])}${ends}` : `Prediction ${digits(result.predictions[0])}${ends}`;
+    $("#what-words").textContent = p ? `Probability of ${F.classes[shown]}: ${digits(p[shown])}${ends}` : `Prediction ${digits(result.prediction)}${ends}` + (result.deviation ? `; standard deviation of single rows ${digits(result.deviation)}` : "");
     if (p) bars($("#what-classes"), F.classes.map((name, i) => [name, p[i]]), false);
     const lines = F.terms.map((term, t) => [term.name, result.terms[t][k]]).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
     const rest = lines.splice(SHOWN_BARS);
     if (rest.length) lines.push([`${rest.length} more terms`, rest.reduce((sum, line) => sum + line[1], 0)]);
-    bars($("#what-terms"), [["intercept", F.intercept[k]], ...lines], true);
+    bars($("#what-terms"), lines, true);
+    $("#what-sum").textContent = `With the intercept, ${digits(F.intercept[k])}, they add up to the score: ${digits(result.scores[k])}.`;
   };
   F.inputs.forEach((input, i) => {
     const j = input.books[0], id = `what-${i}`, box = make("div", {class: "input"});

@@ -24,7 +24,7 @@ from ..models.gam.predictor import AdditivePredictor, FittedTerm
 # Bytes of a page beside its drawings. An interval of more is left out: its numbers are multiplied
 # for each prediction (2 MiB: 10 ms). A form of more is left out.
 MAX_POSTERIOR, MAX_TABLES = 2 << 20, 12 << 20
-LINKS = ("identity", "log", "logit")  # of which the script has the inverse
+LINKS = ("identity", "log", "logit", "softmax", "cumulative logit")  # that the script has
 
 
 def form_data(
@@ -50,6 +50,7 @@ def form_data(
         starts[name] = [float(of_row[0]) for of_row in numbers]
     return {
         "link": model.link,
+        "thresholds": getattr(model.fitted_loss, "thresholds", None),
         "outputs": list(outputs),
         "classes": [] if model.classes is None else [str(label) for label in model.classes],
         "intercept": model.intercept.tolist(),
@@ -150,7 +151,9 @@ def _term(model: AdditivePredictor, term: FittedTerm) -> dict[str, Any]:
 def _posterior(model: AdditivePredictor) -> dict[str, Any]:
     """Functions and Cholesky factors, if they are not too large for a page."""
     posterior, levels = model.posterior, model.posterior.levels
-    arrays = [*posterior.bases, posterior.factors]
+    below = np.tri(posterior.n_coefficients, dtype=bool)
+    factors = [factor[below].astype(np.float32) for factor in posterior.cholesky_factors()]
+    arrays = [*posterior.bases, *factors]
     if levels is not None:
         arrays += [*levels.loadings, *levels.directions, levels.variances]
     size = sum(array.nbytes for array in arrays)
@@ -162,7 +165,7 @@ def _posterior(model: AdditivePredictor) -> dict[str, Any]:
     plain: dict[str, Any] = {
         "bases": [_pack(basis) for basis in posterior.bases],
         "widths": [basis.shape[1] for basis in posterior.bases],
-        "factors": [_pack(factor) for factor in posterior.factors],
+        "factors": [_pack(factor) for factor in factors],
     }
     if levels is not None:
         plain["levels"] = {

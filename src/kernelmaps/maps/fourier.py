@@ -108,8 +108,8 @@ from ..engine import Spec, apply
 from ..engine.extent import ColumnRange
 from ..engine.fourier import fourier_spec
 from ..engine.landmarks import landmark_spec
-from ..engine.linear import n_outputs
 from ..engine.outputs import output_dtype
+from ..engine.projections import n_outputs
 from ..kernels import Exponential, Gaussian, Kernel, StationaryKernel
 from ..kernels.additive import Linear
 from ..kernels.stationary import fit_length, warn_if_degenerate

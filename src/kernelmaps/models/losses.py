@@ -33,7 +33,7 @@ import scipy  # whose parts are loaded when they are used
 
 from .._util.arguments import argument, check_number, check_positive, parameter
 from . import tweedie
-from .outputs import best_codes, class_probabilities, sigmoid, softmax
+from .decision import best_codes, class_probabilities, sigmoid, softmax
 from .risk_sets import RiskSets
 from .rows.normal_equations import NormalEquations
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
@@ -135,11 +135,13 @@ class GeneralizedAdditiveModel(BaseEstimator):
         """Checks of the chunks' targets, losses, and the code that each output calls +1."""
         raise NotImplementedError
 
-    def _targets_of_rows(self, y: Any, n: int) -> Sequence[np.ndarray]:
-        """Targets of each output for rows that a fitted model is compared with."""
+    def _deviance_of_rows(
+        self, y: Any, weight: np.ndarray, exposure: Any
+    ) -> Callable[[np.ndarray], float]:
+        """The deviance of rows, a function of their scores (n_samples, n_outputs)."""
         raise ValueError(
-            f"{type(self).__name__}: only models of numbers and of classes are compared with rows: "
-            "leave out X and y."
+            f"{type(self).__name__}: only models of one number and of classes are compared with "
+            "rows: leave out X and y."
         )
 
     def _output_names(self) -> list[str]:
@@ -755,27 +757,20 @@ class GeneralizedAdditiveModel(BaseEstimator):
         columns = self._columns(X)
         n = len(columns[0])
         offsets, weight = self._offsets(n, offset, exposure), weights_of(self, sample_weight, n)
+        deviance = self._deviance_of_rows(y, weight, exposure)
         before, after = (
             item.scores(columns) + offsets[:, None] for item in (self.predictor_, model)
         )
-        deviances, shifts = np.zeros(2), np.zeros(before.shape[1])
-        for k, target in enumerate(self._targets_of_rows(y, n)):
-            loss = model.fitted_loss.for_targets(target, weight)
-            w = weight
-            if loss.counts_trials and exposure is not None:
-                target, w, _ = loss.with_exposure(target, w, np.asarray(exposure, np.float64))
-
-            def total(shift: float, eta: np.ndarray, loss: Loss = loss, y: Any = target,
-                      w: np.ndarray = w) -> float:  # fmt: skip
-                return 2 * float(w @ (loss.value(y, eta + shift) - loss.saturated(y)))
-
-            if refit_intercept:
-                shifts[k] = optimize.minimize_scalar(total, args=(after[:, k],)).x
-            deviances += total(0.0, before[:, k]), total(shifts[k], after[:, k])
-        words = "; deviance of {:,} rows {:.8g} → {:.8g}".format(n, *deviances)
+        shift = np.zeros(before.shape[1])
         if refit_intercept:
-            words += f", intercept + {', '.join(f'{shift:.4g}' for shift in shifts)}"
-        return replace(model, intercept=model.intercept + shifts), words
+            options = {"xtol": 1e-9, "ftol": 1e-14}
+            shift = optimize.minimize(
+                lambda trial: deviance(after + trial), shift, method="Powell", options=options
+            ).x
+        words = f"; deviance of {n:,} rows {deviance(before):.8g} → {deviance(after + shift):.8g}"
+        if refit_intercept:
+            words += f", intercept shifted by {', '.join(f'{value:.4g}' for value in shift)}"
+        return replace(model, intercept=model.intercept + shift), words
 
     def explain(self, x: Any, output: int | None = None) -> Explanation:
         """Explain one row: what each term adds to its score.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -295,7 +295,8 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         targets = tuple(values.astype(np.float64) for values in targets)
         return targets, [self._loss.for_targets(values, weight) for values in targets], weight
 
-    def _targets_of_rows(self, y: Any, n: int) -> list[np.ndarray]:
+    def _codes_of_rows(self, y: Any, n: int) -> np.ndarray:
+        """Indices of the classes of rows, which the fit must know."""
         y = targets_of(self, y, n)
         unknown = ~np.isin(y, self.classes_)
         if unknown.any():
@@ -303,8 +304,19 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
                 f"AdditiveClassifier: y holds {y[unknown][0]!s}, a class that the model was not "
                 "fitted on."
             )
-        codes = np.argmax(y[:, None] == self.classes_, axis=1).astype(np.float64)
-        return list(one_against_rest(codes, self._positive_codes()))
+        return np.argmax(y[:, None] == self.classes_, axis=1)
+
+    def _deviance_of_rows(
+        self, y: Any, weight: np.ndarray, exposure: Any
+    ) -> Callable[[np.ndarray], float]:
+        codes = self._codes_of_rows(y, len(weight))
+        model, rows = self.predictor_, np.arange(len(codes))
+
+        def deviance(scores: np.ndarray) -> float:
+            probability = model.probabilities(scores)[rows, codes]
+            return -2 * float(weight @ np.log(np.maximum(probability, 1e-300)))
+
+        return deviance
 
     def _targets_of_source(
         self, source: Source, sample: Sample
@@ -549,5 +561,6 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             return self._check_rows(
                 columns, y, sample_weight, offsets, output, random_state, trials
             )
-        sign = self._targets_of_rows(y, len(columns[0]))[output]
+        codes = self._codes_of_rows(y, len(columns[0])).astype(np.float64)
+        sign = one_against_rest(codes, self._positive_codes())[output]
         return self._check_rows(columns, sign, sample_weight, offsets, output, random_state)

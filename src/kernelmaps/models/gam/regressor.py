@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -214,8 +214,16 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             raise ValueError(f"AdditiveRegressor: {problem}; found {y.min():g} … {y.max():g}.")
         return [y], [loss], weight
 
-    def _targets_of_rows(self, y: Any, n: int) -> list[np.ndarray]:
-        return [self._numbers(targets_of(self, y, n))]
+    def _deviance_of_rows(
+        self, y: Any, weight: np.ndarray, exposure: Any
+    ) -> Callable[[np.ndarray], float]:
+        if len(self.predictor_.intercept) > 1:
+            return super()._deviance_of_rows(y, weight, exposure)
+        y = self._numbers(targets_of(self, y, len(weight)))
+        y, weight, _ = self._with_exposure(y, weight, exposure)
+        loss = self.loss_.for_targets(y, weight)
+        saturated = float(weight @ loss.saturated(y))
+        return lambda scores: 2 * (float(weight @ loss.value(y, scores[:, 0])) - saturated)
 
     def _targets_of_source(
         self, source: Source, sample: Sample
@@ -474,7 +482,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         check_is_fitted(self)
         warn_without_exposure(self, "AdditiveRegressor.check", exposure, offset)
         columns = self._columns(X)
-        (y,) = self._targets_of_rows(y, len(columns[0]))
+        y = self._numbers(targets_of(self, y, len(columns[0])))
         offsets = self._offsets(len(y), offset, exposure)
         trials = self._exposures(exposure, len(y)) if self.loss_.counts_trials else None
         return self._check_rows(columns, y, sample_weight, offsets, 0, random_state, trials)
