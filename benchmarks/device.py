@@ -28,7 +28,7 @@ import kernelmaps as km
 from kernelmaps._util.devices import multiply, precision
 from kernelmaps.engine import apply, evaluate, gpu, record_paths
 from kernelmaps.engine.apply import stage_columns, sums_array_api
-from kernelmaps.engine.linear import n_outputs
+from kernelmaps.engine.projections import n_outputs
 
 from . import render
 from .harness import RESULTS, Row, line

@@ -17,6 +17,8 @@ r_tables <- function() {
   smoking <- transform(esoph, trials = ncases + ncontrols)
   flats <- housing[rep(seq_len(nrow(housing)), housing$Freq), c("Infl", "Type", "Cont", "Sat")]
   flats$Sat <- as.integer(flats$Sat)
+  deaths <- na.omit(pbc[!is.na(pbc$trt), c("time", "status", "age", "bili", "albumin", "protime")])
+  deaths <- transform(deaths, event = as.integer(status == 2), status = NULL)
   rename <- function(table, response) {
     names(table)[names(table) == response] <- "y"
     table
@@ -25,7 +27,7 @@ r_tables <- function() {
     quine = rename(quine, "Days"), mcycle = rename(mcycle, "accel"),
     pbc_bilirubin = rename(gamma_rows, "bili"), insurance = rename(claims, "Claims"),
     esoph = rename(smoking[, c("agegp", "alcgp", "tobgp", "ncases", "trials")], "ncases"),
-    housing = rename(flats, "Sat")
+    housing = rename(flats, "Sat"), pbc_survival = rename(deaths, "time")
   )
 }
 
@@ -49,14 +51,19 @@ models <- list(
                    quote(nb())),
   esoph = list(paste("cbind(y, trials - y) ~", effects("agegp", "alcgp", "tobgp")),
                quote(binomial())),
-  housing = list(paste("y ~", effects("Infl", "Type", "Cont")), quote(ocat(R = 3)))
+  housing = list(paste("y ~", effects("Infl", "Type", "Cont")), quote(ocat(R = 3))),
+  cox = list(paste("y ~", smooth), quote(cox.ph())),
+  pbc_survival = list("y ~ s(age) + s(bili) + s(albumin) + s(protime)", quote(cox.ph()))
 )
 
 fit <- function(name) {
   rows <- read.csv(in_folder(paste0(name, ".csv")), stringsAsFactors = TRUE)
   model <- models[[name]]
+  # Of survival models, whether the time ended with an event.
+  prior <- if (is.null(rows$event)) rep(1, nrow(rows)) else rows$event
   started <- proc.time()
-  fitted <- gam(as.formula(model[[1]]), data = rows, family = eval(model[[2]]), method = "REML")
+  fitted <- gam(as.formula(model[[1]]), data = rows, family = eval(model[[2]]), method = "REML",
+                weights = prior)
   seconds <- sum((proc.time() - started)[1:2])
   parameters <- if (is.null(fitted$family$getTheta)) numeric(0) else fitted$family$getTheta(TRUE)
   terms <- summary(fitted)$s.table
@@ -69,7 +76,8 @@ fit <- function(name) {
                value = terms[, ncol(terms)])
   )
   write.csv(statistics, in_folder(paste0(name, ".statistics.csv")), row.names = FALSE)
-  write.csv(predict(fitted, type = "response"), in_folder(paste0(name, ".predictions.csv")),
+  type <- if (is.null(rows$event)) "response" else "link"
+  write.csv(predict(fitted, type = type), in_folder(paste0(name, ".predictions.csv")),
             row.names = FALSE)
 }
 

@@ -76,6 +76,8 @@ TABLES = {
     "insurance": Table("negative_binomial", "Holders"),
     "esoph": Table("binomial", "trials"),
     "housing": Table("ordinal"),
+    "cox": Table("cox", draw=lambda eta, rng: rng.weibull(1.5, len(eta)) * np.exp(-eta / 1.5)),
+    "pbc_survival": Table("cox"),
 }
 
 
@@ -86,17 +88,21 @@ def simulate(name: str, table: Table) -> pd.DataFrame:
     eta = np.sin(6 * frame["x0"]) + frame["x1"] ** 2
     assert table.draw is not None
     frame["y"] = table.draw(eta.to_numpy(), rng)
+    if table.loss == "cox":  # censored at 0.6
+        return frame.assign(y=frame["y"].clip(upper=0.6), event=(frame["y"] < 0.6).astype(int))
     return frame.assign(trials=10) if table.exposure else frame
 
 
 def fit(table: Table, frame: pd.DataFrame) -> dict[str, Any]:
     """What our model finds."""
-    columns = frame.drop(columns=["y", *([table.exposure] if table.exposure else [])])
+    targets = ["y", "event"] if table.loss == "cox" else "y"
+    columns = frame.drop(columns=["y", "event", table.exposure], errors="ignore")
     is_ordered = table.loss == "ordinal"
-    model: Any = (km.AdditiveClassifier if is_ordered else km.AdditiveRegressor)(table.loss)
+    estimators = {"ordinal": km.AdditiveClassifier, "cox": km.AdditiveSurvival}
+    model: Any = estimators.get(table.loss, km.AdditiveRegressor)(table.loss)
     options = {"exposure": frame[table.exposure]} if table.exposure else {}
     started = process_time()
-    model.fit(columns, frame["y"], **options)
+    model.fit(columns, frame[targets], **options)
     seconds = process_time() - started
     # mgcv predicts shares of trials.
     if table.loss == "binomial":
@@ -104,12 +110,19 @@ def fit(table: Table, frame: pd.DataFrame) -> dict[str, Any]:
     predicted = model.predict_proba(columns) if is_ordered else model.predict(columns, **options)
     loss = model.loss_
     parameter = getattr(loss, loss.parameter) if loss.parameter else ()
+    if table.loss == "cox":
+        predicted = hazard_ratios(predicted)
     summary = model.summary().to_frame().set_index("term")
     return {
         "edf": float(model.edf_[0]), "deviance explained": float(model.deviance_explained_),
         "parameter": np.atleast_1d(parameter).tolist(), "seconds": seconds,
         "p": summary["p_value"].to_dict(), "predicted": predicted,
     }  # fmt: skip
+
+
+def hazard_ratios(log_hazards: np.ndarray) -> np.ndarray:
+    """Hazards in units of the geometric mean."""
+    return np.exp(log_hazards - log_hazards.mean())
 
 
 def read_fit(folder: Path, name: str) -> dict[str, Any]:
@@ -125,6 +138,8 @@ def read_fit(folder: Path, name: str) -> dict[str, Any]:
     predicted = pd.read_csv(folder / f"{name}.predictions.csv").to_numpy()
     if predicted.shape[1] == 1:
         predicted = predicted[:, 0]
+    if name in ("cox", "pbc_survival"):
+        predicted = hazard_ratios(predicted)
     return found | {"parameter": parameter, "p": p, "predicted": predicted}
 
 

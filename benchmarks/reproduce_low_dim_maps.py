@@ -37,7 +37,7 @@ from kernelmaps.design.joint import (
     taylor_programs,
 )
 from kernelmaps.design.problem import Cosines, build_problem, cosine_sum
-from kernelmaps.design.tables import eigen_table, grid_kernel
+from kernelmaps.design.rank_tables import eigen_table, grid_kernel
 
 from .paper_parts import sine_map, vlfeat_map
 

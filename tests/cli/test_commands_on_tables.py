@@ -53,6 +53,36 @@ def write(path, columns):
     return path
 
 
+def test_a_survival_model_of_a_file(tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"load": rng.random(N), "maker": rng.choice(["A", "B"], N)})
+    time = rng.exponential(np.exp(-3 * X["load"]))
+    rows, model = tmp_path / "rows.csv", tmp_path / "model.kmap"
+    X.assign(time=np.minimum(time, 0.5), failed=(time < 0.5).astype(int)).to_csv(rows, index=False)
+    fit = "fit", rows, "-t", "time", "--event", "failed"
+    fitted = json.loads(run(*fit, "-o", model, "--json"))
+    assert fitted["task"] == "survival"
+    assert fitted["scores"]["concordance"] > 0.6
+    assert set(fitted["columns"]) == {"load", "maker"}
+    scored = json.loads(run("evaluate", model, rows, "--json", "--check"))
+    again = km.load(model)
+    assert again.concordance_ == pytest.approx(scored["scores"]["concordance"])
+    assert scored["check"]["rows"] == N
+    in_python = km.AdditiveSurvival().fit(rows, ("time", "failed"))
+    run("predict", model, rows, "-o", tmp_path / "new.csv")
+    written = pd.read_csv(tmp_path / "new.csv")["log_hazard"]
+    np.testing.assert_allclose(written, in_python.predict(rows), rtol=1e-6, atol=1e-9)
+    page = tmp_path / "page.html"
+    run("explain", model, "--report", page, "--data", rows)
+    assert "(censored)" in page.read_text()
+    for options, words in (
+        (["--exposure", "load"], "leave out --exposure"),
+        (["--stream"], "need all rows in memory"),
+        (["--model", "ridge"], "--event means nothing"),
+    ):
+        assert_refused(2, words, *fit, *options)
+
+
 @pytest.fixture(scope="module")
 def rides(tmp_path_factory):
     return write(tmp_path_factory.mktemp("data") / "rides.csv", cells())

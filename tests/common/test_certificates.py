@@ -9,7 +9,7 @@ from benchmarks.error_search import largest_error
 from kernelmaps.design.api import make_solver
 from kernelmaps.design.certify import curvature, even_derivative
 from kernelmaps.design.cosines import harmonic_design
-from kernelmaps.design.tables import eigen_table
+from kernelmaps.design.rank_tables import eigen_table
 from kernelmaps.engine import evaluate
 from kernelmaps.kernels import Cauchy, Gaussian, Laplacian, Matern
 

@@ -13,11 +13,11 @@ from scipy import sparse
 import kernelmaps as km
 from kernelmaps._util.sparse import find_not_finite
 from kernelmaps._util.threads import row_blocks
-from kernelmaps.engine import Spec, apply, evaluate, linear, record_paths
+from kernelmaps.engine import Spec, apply, evaluate, projections, record_paths
 from kernelmaps.engine.extent import extent_of, extent_of_rows
 from kernelmaps.engine.families import waves_arrays
-from kernelmaps.engine.linear import BLAS_COLUMNS, BLAS_VALUES, _partition
 from kernelmaps.engine.piecewise import spec_of, table_of
+from kernelmaps.engine.projections import BLAS_COLUMNS, BLAS_VALUES, _partition
 from kernelmaps.engine.reference import evaluate_table
 from kernelmaps.engine.table import AFFINE, CODE, EDGES, LOG2, Table
 
@@ -256,7 +256,7 @@ def test_out_may_overlap_the_rows_or_their_stored_values(rows, form, monkeypatch
         X.data = memory[4 : 4 + 69]
     else:
         X = memory[4 : 4 + 69].reshape(23, 3)
-    monkeypatch.setattr(linear, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(projections, "BLOCK_BYTES", 1)
     found = apply(spec, X, out=memory[8:].reshape(23, 4))
     np.testing.assert_array_equal(found, expected)
 

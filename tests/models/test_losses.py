@@ -116,7 +116,7 @@ def test_names_are_those_of_scikit_learn():
     assert {name for name, kind in LOSSES.items() if not kind.dual_rules} == {
         "absolute_error", "quantile", "poisson", "gamma", "negative_binomial", "tweedie",
         "binomial", "beta", "ordinal",
-        "cox",
+        "cox", "location_scale", "multinomial",
     }  # fmt: skip
     with pytest.raises(ValueError, match=r"Owner: loss must be one of .*log_loss.*, got 'cubic'"):
         find_loss("Owner", "cubic", True, SVM)

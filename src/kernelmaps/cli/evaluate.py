@@ -49,7 +49,7 @@ def evaluate(
     labels, checks = scores.classes is not None, None
     result = {
         "data": data,
-        "task": "classification" if labels else "regression",
+        "task": saved.metadata.get("task") or ("classification" if labels else "regression"),
         "rows": scores.rows,
         "scores": scores.scores(),
         "classes": scores.class_scores() if labels else {},

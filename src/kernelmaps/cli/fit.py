@@ -33,7 +33,7 @@ from ..data.reading import (
 )
 from ..data.sources import RowFilter, SlicedSource, values_at
 from ..data.table_reader import uninformative_columns
-from ..data.tables import fits_in_memory, load_table, open_large_table
+from ..data.tables import fits_in_memory, load_table, open_large_table, read_complete_column
 from ..evaluation.candidates import expression
 from ..evaluation.checks import Task, check_targets, decide_task
 from ..evaluation.methods import add_column_scaler
@@ -161,22 +161,31 @@ def _fit_table(path: Path, settings: FitSettings, selection: ColumnSelection) ->
         )
     file: Any = open_table(path, settings.encoding)
     header, weight, exposure = file.names, settings.sample_weight, settings.exposure
-    drop = [*selection.drop, *filter(None, [weight, exposure])]
+    event = settings.event
+    drop = [*selection.drop, *filter(None, [weight, exposure, event])]
     roles = replace(selection, drop=drop)
     features, target = roles.resolve_in(header, str(path), need_target=True)
-    used = {*features, target, weight, exposure}
+    used = {*features, target, weight, exposure, event}
     facts = {
         "target": target, "unused": [column for column in header if column not in used],
-        "sample_weight": weight, "exposure": exposure,
+        "sample_weight": weight, "exposure": exposure, "event": event,
         "ids": _find_ids(path, selection, settings),
     }  # fmt: skip
     if fits_in_memory(path) if settings.stream is None else not settings.stream:
-        X, y, w, exposures = load_table(file, target, weight, exposure, columns=features)
+        columns = [*features, *filter(None, [event])]
+        X, y, w, exposures = load_table(file, target, weight, exposure, columns=columns)
         task = _decide_task(y, settings)
         y = _convert_targets(y, task, str(path))
+        if event is not None:
+            y = np.column_stack([y, read_complete_column(X, event, file.locate_row)])
+            X = X.select(features)
         table = SlicedSource(X, y, w, exposure=exposures, frames=True)
         unfitted = settings.make_estimator(task.name, None, selection.columns)
         return _fit_and_score(unfitted, table, settings, task, facts)
+    if event is not None:
+        raise ValueError(
+            f"{path.name}: the risk sets of --event need all rows in memory: use --in-memory."
+        )
     cli.note("block by block: the columns of text are kept in a temporary file")
     with open_large_table(path, target, weight, exposure, features, settings.encoding) as source:
         head = source.head(BLOCK_ROWS)
@@ -233,7 +242,9 @@ def _fit_and_score(
         if sample_y is None and isinstance(source, SlicedSource):
             sample_y = source.y[~holdout.held(0, source.n_rows)]
         n_sampled = 0 if sample_y is None else len(sample_y)
-        if n_sampled >= FEWEST_ROWS and (task.name == "regression" or len(np.unique(sample_y)) > 1):
+        if n_sampled >= FEWEST_ROWS and (
+            task.name != "classification" or len(np.unique(sample_y)) > 1
+        ):
             cli.note(f"fitting on four in five rows; {which} are held out")
             trained = _fit(clone(unfitted), _split_rows(source, holdout, held=False))
             predictions = _predict(trained, _split_rows(source, holdout, held=True))
@@ -327,6 +338,7 @@ def _find_columns_like_target(model: Any, source: Source, target: str | None) ->
 
     head = source.head(BLOCK_ROWS)
     y = np.asarray(None if head is None else head.y)
+    y = y[:, 0] if y.ndim == 2 else y  # times, beside which events stand
     if head is None or y.dtype.kind not in "iuf" or len(np.unique(y)) < FEWEST_ROWS:
         return []
     with _quiet():
@@ -371,6 +383,10 @@ def _predict(model: Any, source: Source) -> PredictionScores:
 
 def _decide_task(y: Any, settings: FitSettings, complete: bool = True) -> Task:
     """What is predicted; targets of one value are refused, if `y` has all of them."""
+    if settings.event is not None:
+        if settings.exposure is not None or settings.task != "auto":
+            raise ValueError("--event is for a survival model: leave out --exposure and --task.")
+        return Task("survival")
     loss = LOSSES.get((settings.loss or "").partition(":")[0])
     of_numbers = settings.exposure is not None or (loss is not None and not loss.of_labels)
     if settings.task == "auto" and of_numbers:
@@ -481,6 +497,8 @@ def _describe_scores(
     scores: dict[str, float], score: float, task: str, where: str
 ) -> dict[str, Any]:
     """The scores, in words, that stand at the top of the table."""
+    if task == "survival":
+        return {f"concordance on {where}": scores["concordance"]}
     if task == "regression":
         r2 = scores["r2"]
         worse = f"{r2:.4g} (worse than always predicting their mean)"

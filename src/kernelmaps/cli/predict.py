@@ -121,6 +121,8 @@ def predict_rows(
         header = column_names(data, encoding) if metadata.get("ids") and Path(data).exists() else ()
         keep = [name for name in metadata.get("ids") or [] if name in (header or ())]
     one = [metadata.get("target") or "prediction"]
+    if metadata.get("event"):
+        one = ["log_hazard"]
     names = [str(item) for item in fitted.classes_] if proba else one
 
     def blocks() -> Iterator[list[list[Any]]]:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .._util.storage import AnyPath
 from ..data import tables
 from ..data.columns import column_positions, no_target
@@ -17,6 +19,9 @@ from ..data.reading import read_rows
 from ..data.text_cells import quoted
 from ..exceptions import SuspectColumnWarning
 from ..export.files import load_with_metadata
+
+# Entries of the metadata that name columns which are no features.
+_ROLES = "target", "event", "exposure", "sample_weight"
 
 
 @dataclass(frozen=True)
@@ -134,13 +139,16 @@ class SavedModel:
                 f"{path} has no column {exposure!r} with the exposures that the model was fitted "
                 "with. Name another one with --exposure, or use --exposure none for exposures of 1."
             )
-        roles = {target, exposure, *map(metadata.get, ("target", "exposure", "sample_weight"))}
+        roles = {target, exposure, *map(metadata.get, _ROLES)}
         features = self._find_features(header, roles, name)
         y, exposures, has_target = None, None, None
         values = list(dict.fromkeys(filter(None, (target, exposure))))
         if values:  # targets and exposures are read by all of their cells
             table, where = file.table(values), file.locate_row
             y, _, exposures, has_target = tables.read_targets(table, where, target, None, exposure)
+        if target and (event := metadata.get("event")):
+            events = tables.read_complete_column(file.table([event]), event, file.locate_row)
+            y = np.column_stack([y, events])
         n_read = 0
         for table in file.blocks(list(dict.fromkeys([*features, *keep])), tables.BLOCK):
             rows, n_read = slice(n_read, n_read + table.num_rows), n_read + table.num_rows

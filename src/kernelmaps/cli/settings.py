@@ -126,6 +126,13 @@ class FitSettings:
     tol: Annotated[
         float | None, typer.Option(help="SVM: relative distance to the minimum at which it stops.")
     ] = None
+    event: Annotated[
+        str | None,
+        typer.Option(
+            help="GAM of survival: column that says whether the time in --target ended with an "
+            "event (1) or was censored (0)."
+        ),
+    ] = None
     exposure: cli.Exposure = None
     sample_weight: Annotated[
         str | None, typer.Option(help="GAM: column of weights of the rows.")
@@ -160,7 +167,7 @@ class FitSettings:
         on_map = self.map is not None or self.C is not None
         model = self.model or ("svm" if on_map else "")
         of_tables: tuple[str, ...] = ("interactions", "terms", "constraints", "smoothing")
-        of_tables += ("exposure", "sample_weight")
+        of_tables += ("event", "exposure", "sample_weight")
         refused = {
             "gam": ("map", "C", "tol"),
             "svm": of_tables,
@@ -197,6 +204,7 @@ class FitSettings:
         C = 1.0 if self.C is None else self.C
         if self.model == "gam":
             kind = "AdditiveClassifier" if labels else "AdditiveRegressor"
+            kind = "AdditiveSurvival" if task == "survival" else kind
             if self.loss is not None:
                 options["loss"] = parse_loss(self.loss)
             return getattr(kernelmaps, kind)(**self._gam_parameters(columns), **options)

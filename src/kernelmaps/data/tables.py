@@ -103,6 +103,16 @@ def read_targets(
     return targets, weight, exposures, has_target
 
 
+def read_complete_column(table: pa.Table, name: str, where: Where) -> np.ndarray:
+    """A column without gaps, as numbers, booleans or text."""
+    raw = RawTable.from_data(table.select([name]), name).column(0, name)
+    values, is_present = target_values(raw, name, where)
+    if not is_present.all():
+        row = where(int(np.argmin(is_present)))
+        raise ValueError(f"{row}: {name!r} is missing. Leave such rows out.")
+    return values
+
+
 def warn_of_gaps(name: str, target: str, gaps: int) -> None:
     """Say how many rows have no target, if there are any."""
     if gaps:

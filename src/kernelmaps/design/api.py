@@ -22,8 +22,8 @@ from . import result as store
 from .cosines import count_columns, refined_design
 from .joint import design_joint_map
 from .problem import CosineProblem
+from .rank_tables import GridKernel, RankTable, grid_kernel, minimax_table, rank_bound
 from .result import Design, cosines_spec
-from .tables import GridKernel, RankTable, grid_kernel, minimax_table, rank_bound
 
 LARGEST = 48
 """Columns that a search for the least size goes up to."""

@@ -49,7 +49,7 @@ from numpy.polynomial import chebyshev
 from ..certificate import Certificate
 from .cosines import alternation, sequential_lp
 from .problem import CosineProblem, Cosines, Function, cosine_sum
-from .tables import GridKernel, RankTable
+from .rank_tables import GridKernel, RankTable
 
 _MAX_GRID = 400_000  # most cells of the grid of a proof
 

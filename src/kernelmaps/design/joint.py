@@ -30,7 +30,7 @@ axis is that of the one-dimensional signature, as in :mod:`~kernelmaps.design.ce
 criterion of Kolmogorov takes its place: no first-order change of frequencies and weights lowers the
 error on the set where it is largest. That is what the Taylor program decides.
 
-*Any map.* The rank bound of :mod:`~kernelmaps.design.tables` on a grid of points of the domain.
+*Any map.* The rank bound of :mod:`~kernelmaps.design.rank_tables` on a grid of the domain.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ from .problem import (
     lag_kernel,
     refuse_indefinite,
 )
+from .rank_tables import gram_bound
 from .result import DesignedMapping, Entry, load_or_solve
-from .tables import gram_bound
 
 Axes = tuple[np.ndarray, ...]
 Periods = tuple[float | None, ...]  # of each axis

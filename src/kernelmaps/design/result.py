@@ -32,7 +32,7 @@ from ..engine.tabulated import local_polynomials
 from ..exceptions import FileFormatError
 from .certify import DesignCertificate, number_words
 from .problem import Cosines
-from .tables import RankTable
+from .rank_tables import RankTable
 
 _DEGREE = 5  # of the local polynomials of a designed table
 

@@ -7,7 +7,8 @@ spec             `Spec`: the arrays and numbers that alone determine a map; what
                  family must hold, before any loop reads them
 families         curves of the additive maps, in array-API form; formulas of the maps of rows
 piecewise        specs that store a table
-linear, fourier  projections (matrices and fast transforms), and cosines behind them
+projections      matrices and fast transforms of rows
+fourier          cosines behind them
 landmarks        kernel values with landmarks, alone or beside cosines of a Gaussian kernel
 reference        readable application of a spec: the oracle, and the GPU path
 tabulated        tables of specs, for the compiled loops: curves as polynomials
@@ -26,8 +27,8 @@ What is listed here is public. Other rooms of the package import the rest from i
 from . import (  # noqa: F401 - they register their families
     fourier,
     landmarks,
-    linear,
     piecewise,
+    projections,
 )
 from .apply import apply
 from .encode import code_spec, encode

@@ -22,7 +22,8 @@ from .._util.schema import Lengths, SchemaError, boolean, number
 from .._util.schema import array as floats
 from .._util.sparse import is_sparse
 from .families import FAMILIES, JointFamily, array
-from .linear import (
+from .outputs import note_path
+from .projections import (
     OPERATOR_ARRAYS,
     OPERATOR_NUMBERS,
     Write,
@@ -32,7 +33,6 @@ from .linear import (
     run_in_pieces,
     takes_rows,
 )
-from .outputs import note_path
 from .spec import CLIPPED, FamilySchema, Spec, check_ends, register_schema
 
 

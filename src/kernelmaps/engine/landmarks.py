@@ -41,7 +41,7 @@ from .._util.schema import array as floats
 from .._util.sparse import dense, is_sparse
 from .._util.threads import row_blocks
 from .families import FAMILIES, JointFamily, apply_joint, array
-from .linear import project
+from .projections import project
 from .spec import FamilySchema, Spec, check_width, register_schema
 
 

@@ -174,6 +174,8 @@ def _one_block(model: Any, X: Any, y: Any, exposure: Any) -> Blocks:
     if y is not None:
         warn_without_exposure(model, "model_report", exposure)
     exposure = None if exposure is None else np.asarray(exposure, dtype=np.float64)
+    if y is not None and getattr(model, "_of_times", False):
+        y = model._targets_as_columns(y)
     return lambda: [(X, y, exposure)]
 
 
@@ -260,6 +262,8 @@ def _scale(model: Any, target: str) -> str:
         if link == "cumulative logit":
             what, which = "the log-odds", "higher classes"
         return f"{what} of {which}"
+    if getattr(model, "_of_times", False):
+        return "the log hazard"
     scales = {"log": f"the logarithm of {target}", "logit": f"the log-odds of {target}"}
     return scales.get(link, target)
 
@@ -270,7 +274,7 @@ def _facts(model: Any, held_out: dict[str, Any] | None, given: bool) -> list[lis
     if held_out:
         count = f"{held_out['rows']:,}"
         where = f"on the {count} rows given" if given else f"on {count} held-out rows"
-        for name in ("accuracy", "d2", "r2", "roc_auc", "rmse"):
+        for name in ("concordance", "accuracy", "d2", "r2", "roc_auc", "rmse"):
             if name in held_out["scores"]:
                 words = _WORDS.get(name, name)
                 facts.append([f"{held_out['scores'][name]:.4g}", f"{words} {where}"])
@@ -367,6 +371,8 @@ def take(X: Any, rows: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
+    if np.ndim(value) == 1:  # a time, and whether an event ended it
+        return f"{value[0]:.6g}" + ("" if value[1] else " (censored)")
     number = isinstance(value, float | np.floating)
     return f"{value:.6g}" if number else str(value)
 
@@ -386,6 +392,8 @@ def _scores(model: Any, judged: PredictionScores | None, target: str) -> dict[st
             for n, v in judged.scores().items()
         ],
     }
+    if judged.truth.ndim == 2:  # times, not all of which are known
+        return panel
     if not hasattr(model, "classes_"):
         panel["points"] = _points(judged.truth, judged.predicted)
         return panel

@@ -12,6 +12,7 @@ from ..data.columns import joined_columns
 from ..exceptions import OutOfDomainWarning
 from ..models.gam.training_rows import one_against_rest
 from ..models.losses import LINKS
+from ..models.risk_sets import concordance
 
 CHECKED_ROWS = 20_000  # that a model is checked on: memory for all their columns
 
@@ -47,7 +48,9 @@ class PredictionScores:
         # Some rows lie beyond those of the fit: no need to warn.
         with warnings.catch_warnings(action="ignore", category=OutOfDomainWarning):
             predicted = np.asarray(self.model.predict(X, **options))
-            if self.classes is None:
+            if getattr(self.model, "_of_times", False):
+                truth = self.model._targets_as_columns(y)
+            elif self.classes is None:
                 truth = np.asarray(y).astype(np.float64)
             else:
                 truth, predicted = self._codes(np.asarray(y), predicted)
@@ -105,7 +108,7 @@ class PredictionScores:
 
     @property
     def truth(self) -> np.ndarray:
-        """Targets, or codes of the classes."""
+        """Targets, or codes of the classes; of survival models times and events, two columns."""
         return np.concatenate(self._truth)
 
     @property
@@ -123,9 +126,11 @@ class PredictionScores:
         """Scores of all rows, the main one first.
 
         R² or accuracy; of models with another link than the identity the share of the deviance
-        that they explain.
+        that they explain, of survival models the concordance index.
         """
         truth, predicted = self.truth, self.predicted
+        if truth.ndim == 2:
+            return {"concordance": concordance(truth[:, 0], truth[:, 1], predicted)}
         if self.classes is None:
             from sklearn.metrics import mean_absolute_error, r2_score
 
@@ -173,6 +178,8 @@ class PredictionScores:
         """
         if not hasattr(self.model, "check") or len(self.model.edf_) > 1:
             return None
+        if getattr(getattr(self.model, "baseline_", None), "strata", None) is not None:
+            return None  # of which the rows would have to be known
         parts, n_rows = [], 0
         for X in blocks:
             columns = self.model._columns(X)

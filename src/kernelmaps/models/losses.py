@@ -29,7 +29,7 @@ import scipy  # whose parts are loaded when they are used
 
 from .._util.arguments import argument, check_number, check_positive, parameter
 from . import tweedie
-from .outputs import best_codes, class_probabilities, sigmoid, softmax
+from .decision import best_codes, class_probabilities, sigmoid, softmax
 from .risk_sets import RiskSets
 from .rows.normal_equations import NormalEquations
 
@@ -876,11 +876,13 @@ class BinomialCounts(Binomial):
         return self.trials * np.logaddexp(0.0, eta) - y * eta
 
     def derivatives(self, y, eta):
-        gradient, curvature = super().derivatives(y / self.trials, eta)
-        return self.trials * gradient, self.trials * curvature
+        p = scipy.special.expit(eta)
+        return self.trials * p - y, np.maximum(self.trials * p * (1 - p), 1e-12)
 
-    def saturated(self, y):
-        return self.trials * super().saturated(y / self.trials)
+    def saturated(self, y):  # some rows of a classifier have no trials
+        failures = self.trials - y
+        xlogy = scipy.special.xlogy
+        return xlogy(self.trials, self.trials) - xlogy(y, y) - xlogy(failures, failures)
 
     def observation_distribution(self, eta, error, dispersion, residual_df):
         return BinomialMixture(self.trials, eta, error)
@@ -1060,6 +1062,8 @@ class Gamma(_Dispersed):
 
 def cdf_below(distribution: Any, y: np.ndarray, cdf: np.ndarray) -> np.ndarray:
     """Probabilities of less than y, where those of at most y are `cdf`."""
+    if isinstance(distribution, _CensoredTimes):
+        return -np.expm1(-distribution.hazard)
     if hasattr(distribution, "pmf"):  # of counts and classes
         return distribution.cdf(y - 1)
     return np.where(y > 0, cdf, 0.0) if hasattr(distribution, "zeros") else cdf
@@ -1724,6 +1728,28 @@ class CoxPartialLikelihood(Loss):
         gram[0], gram[:, 0], rhs[0] = 0.0, 0.0, problem.working_weight * beta[0]
         gram[0, 0] = problem.working_weight
         return replace(problem, gram=gram, rhs=rhs, root=None)
+
+
+class _CensoredTimes(NamedTuple):
+    """Distributions of times by their cumulative hazards: all later ones are alike if censored."""
+
+    hazard: np.ndarray
+
+    def cdf(self, y: np.ndarray) -> np.ndarray:
+        return np.where(y > 0, -np.expm1(-self.hazard), 1.0)
+
+
+@dataclass(frozen=True)
+class CumulativeHazard(Poisson):
+    """The likelihood of y = 1 for rows with an event until their time, with μ the hazard up to it.
+
+    It is Poisson's. Checks of a survival model take it: residuals y − μ are those of martingales.
+    """
+
+    dispersion: float | None = 1.0
+
+    def observation_distribution(self, eta, error, dispersion, residual_df):
+        return _CensoredTimes(np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA)))
 
 
 LOSSES: dict[str, Loss] = {

@@ -61,6 +61,12 @@ class RiskSums(NamedTuple):
     size: np.ndarray
 
 
+def concordance(time: np.ndarray, event: np.ndarray, scores: np.ndarray) -> float:
+    """Concordance index of rows in one stratum, at risk from the beginning."""
+    times = SurvivalTimes(time, event, np.full(len(time), -1.0), np.zeros(len(time), np.int64))
+    return RiskSets.from_times(times, np.ones(len(time))).concordance(scores)
+
+
 @dataclass(frozen=True)
 class RiskSets:
     """The risk sets of all distinct times of events, those of a stratum together, late ones first.

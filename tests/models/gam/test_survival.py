@@ -245,6 +245,42 @@ def test_forms_of_y_and_columns_of_a_file(tmp_path):
     assert score == pytest.approx(of_file.concordance_)
 
 
+def test_residuals_of_censored_times_are_normal(seed):
+    X, _, y = drawn(seed, 1500)
+    entry = np.where(np.arange(len(X)) % 3 == 0, 0.3 * y[:, 0], 0.0)
+    groups = np.where(X["noise0"] < 0.5, "first", "second")
+    model = km.AdditiveSurvival().fit(X, y, entry=entry, strata=groups)
+    check = model.check(X, y, entry=entry, strata=groups)
+    residuals = check.quantile_residuals
+    assert abs(residuals.mean()) < 4 / np.sqrt(len(X))
+    assert residuals.std() == pytest.approx(1, abs=4 / np.sqrt(2 * len(X)))
+    # Martingale residuals sum to zero in each stratum.
+    hazards = np.empty(len(X))
+    for group in ("first", "second"):
+        rows = groups == group
+        at = [
+            model.predict_cumulative_hazard(X[rows], times[rows], strata=groups[rows]).diagonal()
+            for times in (y[:, 0], entry)
+        ]
+        hazards[rows] = at[0] - at[1]
+        assert hazards[rows].sum() == pytest.approx(y[rows, 1].sum(), rel=1e-6)
+    signs, at_risk = np.sign(check.deviance_residuals), hazards > 0
+    np.testing.assert_array_equal(signs[at_risk], np.sign(y[:, 1] - hazards)[at_risk])
+
+
+def test_tables_and_pages_have_hazards(tmp_path):
+    X, _, y = drawn(0)
+    model = km.AdditiveSurvival().fit(X, y)
+    table = model.to_tables()["g"]
+    np.testing.assert_allclose(table["relativity"], np.exp(table["effect"]))
+    sql = km.to_sql(model, "rows")
+    assert "EXP" not in sql
+    page = km.model_report(model, tmp_path / "page.html", X=X, y=y, target="time").read_text()
+    assert "the log hazard" in page
+    assert f"{model.concordance_:.4g}" in page
+    assert "Efron" in page
+
+
 def test_a_model_file_has_the_baseline(tmp_path):
     X, _, y = drawn(0)
     group = np.where(X["g"] == "u", "first", "other")

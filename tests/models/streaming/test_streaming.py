@@ -76,16 +76,6 @@ def test_pca_is_that_of_the_stored_features(seed, n_components):
     assert list(model.get_feature_names_out()[:1]) == ["streamingpca0"]
 
 
-def test_pca_weights_are_repetitions(seed):
-    X, _, _ = regression(seed, 200)
-    w = np.random.default_rng(seed).integers(0, 4, 200)
-    feature_map = clone(MAP).fit(X)
-    a = km.StreamingPCA(3, feature_map).fit(X, sample_weight=w)
-    b = km.StreamingPCA(3, feature_map).fit(np.repeat(X, w, axis=0))
-    np.testing.assert_allclose(a.explained_variance_, b.explained_variance_, rtol=1e-10)
-    np.testing.assert_allclose(a.components_, b.components_, atol=1e-8)
-
-
 # ---- Algorithm 3 --------------------------------------------------------------------------------
 
 

@@ -46,14 +46,6 @@ def test_lasso_and_elastic_net_are_those_of_scikit_learn(seed, alpha):
         np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-6)
 
 
-def test_weights_are_repetitions(seed):
-    X, Y = data(seed, 100)
-    w = np.random.default_rng(seed).integers(0, 3, 100)
-    a = km.StreamingLasso(0.1, tol=1e-10).fit(X, Y, w)
-    b = km.StreamingLasso(0.1, tol=1e-10).fit(np.repeat(X, w, axis=0), np.repeat(Y, w, axis=0))
-    np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-6)
-
-
 def test_deficient_statistics(seed):
     X, Y = data(seed)
     twice = np.hstack([X, X])

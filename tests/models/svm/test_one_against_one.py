@@ -7,7 +7,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.multiclass import OneVsOneClassifier
 
 import kernelmaps as km
-from kernelmaps.models.outputs import class_pairs, count_votes
+from kernelmaps.models.decision import class_pairs, count_votes
 from kernelmaps.plots.shapes import output_names
 
 

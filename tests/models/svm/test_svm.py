@@ -7,7 +7,6 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import Ridge
 
 import kernelmaps as km
 from kernelmaps.engine.table import CODE
@@ -96,14 +95,6 @@ def test_regressor_reaches_the_primal_minimum(loss, seed):
     assert model.objective_[0] == pytest.approx(least, rel=rel)
 
 
-def test_squared_loss_is_ridge(seed):
-    X, y = data(seed)
-    model = km.AdditiveSVR(C=2.0, tol=1e-9, max_iter=20000, **ONE).fit(X, y)
-    Z = model.feature_map_.transform(X)
-    reference = Ridge(alpha=1 / (2 * 2.0)).fit(Z, y).predict(Z)
-    np.testing.assert_allclose(model.predict(X), reference, atol=1e-4)
-
-
 def spread(X):
     return (X * 255).astype(np.uint8)
 
@@ -161,18 +152,6 @@ def test_classes_together_are_classes_apart(seed, monkeypatch):
     np.testing.assert_allclose(
         terms.sum(axis=1) + together.intercept_, together.decision_function(X), atol=1e-9
     )
-
-
-def test_weight_zero_is_absence_and_weight_two_is_repetition(seed):
-    X, score = data(seed)
-    y = labels(score)
-    keep = np.arange(len(y)) % 5 > 0
-    settings = {"tol": 1e-6, "max_iter": 20000, **ONE}
-    fitted_map = km.SplineMap().fit(X)
-    weighted = km.AdditiveSVC(fitted_map, **settings).fit(X, y, 2.0 * keep)
-    doubled = np.repeat(np.flatnonzero(keep), 2)
-    plain = km.AdditiveSVC(fitted_map, **settings).fit(X[doubled], y[doubled])
-    assert weighted.objective_[0] == pytest.approx(plain.objective_[0], rel=3e-6)
 
 
 def test_warm_start_is_shorter(seed):
@@ -254,15 +233,6 @@ def test_coded_labels_are_those_of_numpy(seed, kind, few):
     np.testing.assert_array_equal(classes, wanted[0])
     np.testing.assert_array_equal(codes, wanted[1])
     assert classes.dtype == wanted[0].dtype
-
-
-def test_additive_data_are_learned(seed):
-    X, score = data(seed, n=600)
-    unit = km.SplineMap(domain=(0, 1))
-    model = km.AdditiveSVR(unit, C=10, **ONE).fit(X[:400], score[:400])
-    assert model.score(X[400:], score[400:]) > 0.8  # the noise alone costs about 0.1
-    importance = model.feature_importances_
-    assert importance[:2].min() > 3 * importance[2:].max()
 
 
 def test_codes_of_anchors(seed):

@@ -17,7 +17,7 @@ from ..._util.devices import is_tensor, multiply
 from ..._util.threads import power_of_two
 from ..extent import Extent
 from ..families import CURVES, FAMILIES, joint_columns
-from ..linear import project
+from ..projections import project
 from ..reference import evaluate, namespace, real_rows
 from ..spec import Spec
 from ..table import CODE

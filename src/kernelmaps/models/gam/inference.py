@@ -35,7 +35,14 @@ from ..solvers.levels import BlockCovariance
 from ..solvers.pirls import PenalisedFit
 from .bases import eigh
 from .fitting import FittedDesign, JointFit
-from .levels import LevelEffects, NewLevels, new_levels, without_levels
+from .levels import (
+    LevelEffects,
+    NewLevels,
+    level_deviation,
+    new_levels,
+    variance_interval,
+    without_levels,
+)
 from .pairs import PAIRS
 from .predictor import AdditivePredictor, FittedTerm, LevelPosterior, Posterior
 from .purification import Projection, Slices, displayed_parts, pair_sides
@@ -93,13 +100,20 @@ def build_predictor(
     for k, (loss, all_coefficients) in enumerate(zip(losses, model.fits, strict=True)):
         df = max(n - float(all_coefficients.edf.sum()), 1.0)
         df = df if loss.estimates_dispersion else np.inf
-        outputs.append(_Output.from_fit(slices, fits[k], df, effects[k] if effects else None))
+        of_levels = effects[k] if effects else None
+        outputs.append(_Output.from_fit(slices, fits[k], df, of_levels, not loss.of_times))
     unseen = [
         new_levels(term, [books[j].kind == "category" for j in term.columns], fits, span, smoothing)
         for term, span, smoothing in slices
     ]
+    deviations = [
+        level_deviation(term, [books[j].kind == "category" for j in term.columns])
+        for term, _, _ in slices
+    ]
     joint = None if model.joint is None else _joint_output(model.joint, slices, effects)
-    terms = tuple(_fitted_term(i, outputs, unseen[i], joint) for i in range(len(slices)))
+    terms = tuple(
+        _fitted_term(i, outputs, unseen[i], deviations[i], joint) for i in range(len(slices))
+    )
     intercept = np.array([fit.beta[0] for fit in fits]) + location
     posterior = _posterior(slices, fits, effects, unseen, model.joint)
     return AdditivePredictor(reader, books, terms, intercept, posterior, loss_given, classes)
@@ -122,6 +136,8 @@ class _Output:
         Penalties of all coefficients.
     levels : LevelEffects, optional
         Effects of the levels of a large factor.
+    has_intercept : bool
+        Whether the intercept is estimated, and its error a part of bands.
     """
 
     slices: Slices
@@ -130,11 +146,13 @@ class _Output:
     projections: dict[int, Projection]
     penalty: np.ndarray
     levels: LevelEffects | None
+    has_intercept: bool
 
     @classmethod
     def from_fit(
-        cls, slices: Slices, fit: PenalisedFit, residual_df: float, levels: LevelEffects | None
-    ) -> _Output:
+        cls, slices: Slices, fit: PenalisedFit, residual_df: float, levels: LevelEffects | None,
+        has_intercept: bool,
+    ) -> _Output:  # fmt: skip
         projections = {
             i: Projection.from_term(slices[i][0], sides, fit.beta[slices[i][1]])
             for i, sides in pair_sides(slices).items()
@@ -146,7 +164,7 @@ class _Output:
                 penalty[span] = (
                     term.basis.penalty * smoothing_parameters[term.basis.smoothing_index]
                 )
-        return cls(slices, fit, residual_df, projections, penalty, levels)
+        return cls(slices, fit, residual_df, projections, penalty, levels, has_intercept)
 
     def edf(self, i: int) -> float:
         """Effective degrees of freedom of the displayed function of a term.
@@ -198,6 +216,26 @@ class _Output:
         smallest = min(tests, key=lambda test: test.p_value)
         return smallest._replace(p_value=min(len(tests) * smallest.p_value, 1.0))
 
+    def level_sd(self, i: int, deviation: float) -> np.ndarray:
+        """Standard deviation of the levels of a term, and the ends of its interval of 95 %.
+
+        `deviation` is that for a smoothing parameter and a dispersion of one. A large factor has
+        the quantiles of a χ² variable in the place of the likelihood.
+        """
+        (term, span, smoothing), fit = self.slices[i], self.fit
+        sd = deviation * np.sqrt(fit.dispersion / np.exp(fit.rho[smoothing][0]))
+        if isinstance(term.basis, LevelBasis):
+            df = max(float(np.sum(fit.edf[span] ** 2)), 1.0)
+            return sd * np.sqrt(
+                [1.0, df / special.chdtri(df, 0.025), df / special.chdtri(df, 0.975)]
+            )
+        at = fit.active_in(span)
+        prior = fit.dispersion / self.penalty[fit.active[at]]
+        ends = variance_interval(
+            fit.beta[fit.active[at]], fit.covariance[np.ix_(at, at)], prior, self.residual_df
+        )
+        return sd * np.sqrt([1.0, *ends])
+
     def _test(self, test: Callable[..., TermTest], terms: Sequence[int]) -> TermTest:
         """The test of the coefficients of some terms, those of the active set."""
         if isinstance(self.slices[terms[0]][0].basis, LevelBasis):
@@ -225,7 +263,7 @@ def _joint_output(
         null_weights = np.concatenate([item.null_weights for item in effects])
         statistic = sum(item.statistic for item in effects)
         levels = replace(effects[0], statistic=statistic, null_weights=null_weights)
-    return _Output(scaled, joint.fit, np.inf, {}, joint.penalty, levels)
+    return _Output(scaled, joint.fit, np.inf, {}, joint.penalty, levels, True)
 
 
 def _has_levels(term: DesignTerm) -> bool:
@@ -236,7 +274,7 @@ def _has_levels(term: DesignTerm) -> bool:
 
 
 def _fitted_term(
-    i: int, outputs: Sequence[_Output], unseen: NewLevels, joint: _Output | None
+    i: int, outputs: Sequence[_Output], unseen: NewLevels, deviation: float, joint: _Output | None
 ) -> FittedTerm:
     """A term of all outputs; its errors and edf are those of its displayed function."""
     term, span, smoothing = outputs[0].slices[i]
@@ -251,7 +289,7 @@ def _fitted_term(
             errors.append(shown.level_errors(output.levels, fit))
         else:
             values.append(basis.evaluate(fit.beta[span]))
-            errors.append(shown.errors(with_intercept=pair is None))
+            errors.append(shown.errors(with_intercept=pair is None and output.has_intercept))
         if joint is None:
             tests.append(output.test(i))
         if has_increments:
@@ -281,6 +319,10 @@ def _fitted_term(
         positions=pair.positions if pair else (term.surface.knots,) if term.surface else (),
         linear=() if pair is None else pair.linear,
         n_functions=basis.n_functions, extrapolation=term.extrapolation, period=term.period,
+        level_sd=(
+            np.stack([output.level_sd(i, deviation) for output in outputs], axis=-1)
+            if deviation else None
+        ),
     )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,20 +11,20 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
-from ..._util.arguments import check_number, refuse_masked
+from ..._util.arguments import check_number, generator, refuse_masked
 from ..._util.schema import instance, integer, number
 from ..._util.storage import all_or_nothing
-from ...data.columns import Column, RawTable, column_positions, is_frame
+from ...data.columns import Column, column_positions, is_frame
 from ...data.files import open_table
-from ...data.tables import fits_in_memory, is_in_memory
-from ...data.targets import target_values
+from ...data.tables import fits_in_memory, is_in_memory, read_complete_column
 from ...exceptions import OutOfDomainWarning
-from ..inputs import refuse_training_on_gpu, weights_of
-from ..losses import CoxPartialLikelihood
+from ..inputs import missing_targets, refuse_training_on_gpu, weights_of
+from ..losses import CoxPartialLikelihood, CumulativeHazard
 from ..risk_sets import RiskSets, SurvivalTimes
 from .base import GeneralizedAdditiveModel
 from .baseline import BaselineHazard
 from .design import encode_rows
+from .model_check import FitToCheck, GamCheck
 from .summary import GamSummary
 from .terms import GamSettings
 
@@ -211,7 +211,7 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         column_positions(file.names, sorted(named), str(file.path))
         table = file.table()
         values = [
-            _read_column(table, item, file.locate_row) if isinstance(item, str) else item
+            read_complete_column(table, item, file.locate_row) if isinstance(item, str) else item
             for item in (*y, *beside)
         ]
         features = table.select([name for name in file.names if name not in named])
@@ -248,7 +248,9 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         posterior = self.predictor_.posterior
         factors = posterior.factors.copy()
         factors[:, 0] = 0.0
-        self.predictor_ = replace(self.predictor_, posterior=replace(posterior, factors=factors))
+        self.predictor_ = replace(
+            self.predictor_, intercept=np.zeros(1), posterior=replace(posterior, factors=factors)
+        )
         eta = self.predictor_.scores(columns)[:, 0] + offsets
         self.concordance_ = sets.concordance(eta)
 
@@ -290,6 +292,11 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
             )
         return SurvivalTimes(time, event, start, np.zeros(n, np.int64))
 
+    def _targets_as_columns(self, y: Any) -> np.ndarray:
+        """Times and events of rows, as two columns of numbers."""
+        times = self._times(y, len(y))
+        return np.column_stack([times.time, times.event])
+
     def _two_columns(self, y: Any) -> tuple[Any, Any]:
         owner = type(self).__name__
         if y is None:
@@ -323,17 +330,13 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
                 f"is {labels.shape}."
             )
         labels = labels.ravel()
-        is_missing = labels != labels if labels.dtype.kind == "f" else np.zeros(n, bool)
-        if labels.dtype.kind == "O":
-            is_missing = np.array([label is None or label != label for label in labels.tolist()])
-            labels = labels.astype(str)
-        if is_missing.any():
+        if (is_missing := missing_targets(labels)).any():
             row = int(np.argmax(is_missing))
             raise ValueError(
                 f"{type(self).__name__}: strata must hold a label for each row, and row {row} has "
                 "none. Give such rows a label of their own."
             )
-        return labels
+        return labels.astype(str) if labels.dtype.kind == "O" else labels
 
     # -- predictions ------------------------------------------------------------------------------
 
@@ -471,6 +474,63 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
             )
         return codes
 
+    def _check_rows(
+        self, columns: list[Column], y: np.ndarray, sample_weight: Any, offset: np.ndarray,
+        output: int = 0, random_state: Any = 0, trials: np.ndarray | None = None,
+        entry: Any = None, strata: Any = None,
+    ) -> GamCheck:  # fmt: skip
+        n = len(columns[0])
+        times = self._times(y, n, entry)
+        hazard, codes = np.empty(n), self._codes(strata, n)
+        for code in np.unique(codes):
+            rows = codes == code
+            ends = (self.baseline_.cumulative(at[rows], code) for at in (times.time, times.entry))
+            hazard[rows] = np.subtract(*ends)
+        weight = self._scaled_weights(weights_of(self, sample_weight, n), np.ones(n))
+        return FitToCheck(
+            self.predictor_, 0, CumulativeHazard(), 1.0, np.inf, float(self.edf_[0]), columns,
+            times.event, weight, offset + np.log(np.maximum(hazard, 1e-12)),
+        ).check(generator(random_state))  # fmt: skip
+
+    def check(
+        self, X: Any, y: Any, sample_weight: Any = None, *, entry: Any = None, strata: Any = None,
+        offset: Any = None, random_state: Any = 0,
+    ) -> GamCheck:  # fmt: skip
+        """Check the model on rows: residuals, basis dimensions, concurvity, influential rows.
+
+        Residuals compare events with the cumulative hazard of each row: those of the deviance are
+        signed roots of the martingale residuals' deviance (Therneau, Grambsch and Fleming 1990),
+        quantile residuals those of times, at random beyond where they are censored.
+
+        Parameters
+        ----------
+        X : frame or array-like of shape (n_samples, n_features)
+            Rows, best those that the model was fitted on.
+        y : structured array, array-like of shape (n_samples, 2) or (n_samples,)
+            Times and events, as in `fit`.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+        entry : array-like of shape (n_samples,), optional
+            When rows came under observation, as in `fit`.
+        strata : array-like of shape (n_samples,), optional
+            Strata of the rows, of a model with strata.
+        offset : array-like of shape (n_samples,), optional
+            Known parts of the log hazards, as in `fit`; 0 by default.
+        random_state : int, RandomState, Generator or None
+            Seed of the permutations, and of the residuals of censored rows.
+
+        Returns
+        -------
+        GamCheck
+            Prints as text; :class:`kernelmaps.inspection.CheckDisplay` draws it.
+        """
+        check_is_fitted(self)
+        columns = self._columns(X)
+        offsets = self._offsets(len(columns[0]), offset)
+        return self._check_rows(
+            columns, y, sample_weight, offsets, 0, random_state, entry=entry, strata=strata
+        )
+
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, *, entry: Any = None, strata: Any = None,
         offset: Any = None,
@@ -524,13 +584,3 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         events = {"rows": f"{facts['rows']}, {self.n_events_} of them with an event"}
         concordance = {"concordance": f"{self.concordance_:.4f}"}
         return replace(summary, facts={**facts, **events, **concordance})
-
-
-def _read_column(table: Any, name: str, locate_row: Callable[[int | None], str]) -> np.ndarray:
-    """A column without gaps, as numbers, booleans or text."""
-    raw = RawTable.from_data(table.select([name]), name).column(0, name)
-    values, is_present = target_values(raw, name, locate_row)
-    if not is_present.all():
-        where = locate_row(int(np.argmin(is_present)))
-        raise ValueError(f"{where}: {name!r} is missing. Leave such rows out.")
-    return values

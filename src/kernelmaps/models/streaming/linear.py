@@ -37,7 +37,7 @@ from ..._util.storage import all_or_nothing
 from ...data import Source
 from ...stats import FoldMoments, KernelMoments, Moments
 from ...stats.moments import Target
-from ..outputs import ScoresAnywhere, best_labels, class_pairs, count_votes, indicators
+from ..decision import ScoresAnywhere, best_labels, class_pairs, count_votes, indicators
 from ..solvers.quadratic import check_rows, component_count, principal_axes, squared_errors
 from . import rows
 

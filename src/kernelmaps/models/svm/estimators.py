@@ -20,7 +20,7 @@ from ..._util.arguments import check_choice, check_number
 from ..._util.devices import is_foreign
 from ..._util.schema import boolean, labels, number
 from ..._util.storage import all_or_nothing
-from .. import outputs
+from .. import decision
 from ..inputs import coded_labels, real_targets, refuse_training_on_gpu, weights_of
 from .base import AdditiveSVM, refuse_outputs, takes_chunks
 from .inputs import is_indicators
@@ -39,7 +39,7 @@ def _has_probabilities(model: AdditiveSVC) -> bool:
 
 
 @dataclass(eq=False, repr=False)
-class AdditiveSVC(outputs.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
+class AdditiveSVC(decision.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
     r"""Support vector classifier that is a sum of one-dimensional functions.
 
     It is a linear machine on an additive feature map, :math:`f(x) = b + \sum_j g_j(x_j)` with
@@ -340,7 +340,7 @@ class AdditiveSVC(outputs.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
     def _outputs(self) -> np.ndarray:
         """The code that each output calls +1; of pairs, both codes."""
         if self._pairwise:
-            return outputs.class_pairs(len(self.classes_))
+            return decision.class_pairs(len(self.classes_))
         return np.ones(1) if self._has_one_score else np.arange(len(self.classes_))
 
     def _kind_of_outputs(self) -> tuple[str, np.ndarray | None, bool]:
@@ -356,7 +356,7 @@ class AdditiveSVC(outputs.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
     def _output_to_explain(self, scores: np.ndarray) -> int:
         if not self._pairwise:
             return super()._output_to_explain(scores)
-        winner = int(np.argmax(outputs.count_votes(scores[None], len(self.classes_))[0]))
+        winner = int(np.argmax(decision.count_votes(scores[None], len(self.classes_))[0]))
         sign = (self._outputs() == winner) @ [-1, 1]  # of scores that speak for this class
         margin = np.where((sign != 0) & (sign * scores >= 0), np.abs(scores), np.inf)
         return int(np.argmin(margin))
@@ -365,12 +365,12 @@ class AdditiveSVC(outputs.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
         """Scores of outputs as the values of `decision_function`."""
         is_refused = self._pairwise and is_foreign(scores)
         refuse_outputs(type(self).__name__, "rows of other array libraries", pairwise=is_refused)
-        return outputs.count_votes(scores, len(self.classes_)) if self._pairwise else scores
+        return decision.count_votes(scores, len(self.classes_)) if self._pairwise else scores
 
     def _score_of_fold(self, scores: np.ndarray, y: np.ndarray, counts: np.ndarray) -> float:
         if self._multilabel:
-            return float(np.average((outputs.indicators(scores) == y).all(axis=1), weights=counts))
-        best = outputs.best_codes(self._class_scores(scores), len(self.classes_))
+            return float(np.average((decision.indicators(scores) == y).all(axis=1), weights=counts))
+        best = decision.best_codes(self._class_scores(scores), len(self.classes_))
         return float(np.average(best == y, weights=counts))
 
     # -- predictions ------------------------------------------------------------------------------
@@ -412,7 +412,9 @@ class AdditiveSVC(outputs.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
             Labels; of several, the indicators of those with a positive score.
         """
         scores = self._class_scores(self._scores(X))
-        return outputs.indicators(scores) if self._multilabel else outputs.best_labels(self, scores)
+        return (
+            decision.indicators(scores) if self._multilabel else decision.best_labels(self, scores)
+        )
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -431,8 +433,8 @@ class AdditiveSVC(outputs.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
             Probabilities, in the order of `classes_`. Those of the labels of an indicator matrix
             do not sum to one: each is that of the label by itself.
         """
-        p = outputs.sigmoid(self._scores(X))
-        return p if self._multilabel else outputs.class_probabilities(p)
+        p = decision.sigmoid(self._scores(X))
+        return p if self._multilabel else decision.class_probabilities(p)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -441,7 +443,7 @@ class AdditiveSVC(outputs.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
 
 
 @dataclass(eq=False, repr=False)
-class AdditiveSVR(outputs.ScoresAnywhere, RegressorMixin, AdditiveSVM):
+class AdditiveSVR(decision.ScoresAnywhere, RegressorMixin, AdditiveSVM):
     r"""Support vector regressor, or ridge, that is a sum of one-dimensional functions.
 
     It is a linear machine on an additive feature map, :math:`f(x) = b + \sum_j g_j(x_j)` with

@@ -27,7 +27,7 @@ from ...engine.spec import check_width
 from ...engine.table import CODE, Table
 from ...engine.tabulated import has_table, n_columns, zero_at_zero
 from ...exceptions import OutOfDomainWarning
-from ..outputs import best_codes, class_probabilities, sigmoid
+from ..decision import best_codes, class_probabilities, sigmoid
 from ..rows.map_bands import bands_of
 from ..shapes import ShapeFunction, importance_of
 

@@ -5,11 +5,17 @@ import pytest
 from scipy.special import logsumexp
 
 import kernelmaps as km
-from kernelmaps.design import tables
+from kernelmaps.design import rank_tables as tables
 from kernelmaps.design.certify import bound_table_everywhere
 from kernelmaps.design.cosines import harmonic_design, log_p_norm, refined_design
 from kernelmaps.design.problem import build_problem
-from kernelmaps.design.tables import RankTable, eigen_table, grid_kernel, minimax_table, rank_bound
+from kernelmaps.design.rank_tables import (
+    RankTable,
+    eigen_table,
+    grid_kernel,
+    minimax_table,
+    rank_bound,
+)
 from kernelmaps.kernels import Additive, Gaussian
 
 
