@@ -1,6 +1,6 @@
-"""Comparing within a budget on 10⁵ rows; the time of `choose`, and its promise as last counted.
+"""Comparing within a budget on 10⁵ rows; the time of `choose`, and its coverage as last counted.
 
-The promise itself is counted by ``python -m benchmarks.choose_promise``, which takes long.
+The coverage is counted by ``python -m benchmarks.choose_coverage``, which takes long.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from time import perf_counter
 
 import kernelmaps as km
 
-from . import choose_promise
+from . import choose_coverage
 from .harness import Bench
 
 ROWS, COLUMNS = 100_000, 32
@@ -53,12 +53,12 @@ def choose_seconds(bench: Bench) -> None:
     )
 
 
-def promise(bench: Bench) -> None:
+def coverage(bench: Bench) -> None:
     """The stored count of cases in which the chosen map held its tolerance on fresh pairs."""
-    if not choose_promise.SUMMARY.exists():
-        print("no count of the promise of choose: python -m benchmarks.choose_promise")
+    if not choose_coverage.SUMMARY.exists():
+        print("no count of the coverage of choose: python -m benchmarks.choose_coverage")
         return
-    found = json.loads(choose_promise.SUMMARY.read_text(encoding="utf-8"))
+    found = json.loads(choose_coverage.SUMMARY.read_text(encoding="utf-8"))
     share = 100 * found["held"] / found["of"]
     names = {case["data"] for case in found["cases"]}
     row = bench.measure(
@@ -72,7 +72,7 @@ def promise(bench: Bench) -> None:
     row.target, row.reached = "≥ 95 %", share >= 95
 
 
-PARTS = {"compare": compare_within_budget, "choose": choose_seconds, "promise": promise}
+PARTS = {"compare": compare_within_budget, "choose": choose_seconds, "coverage": coverage}
 
 
 def run(bench: Bench, parts: Sequence[str] = tuple(PARTS)) -> None:

@@ -4,6 +4,7 @@
 #     Rscript benchmarks/mgcv.R fits FOLDER      fits each table there with mgcv, and writes
 #                                                NAME.statistics.csv and NAME.predictions.csv
 suppressMessages({library(mgcv); library(MASS); library(survival)})
+#     Rscript benchmarks/mgcv.R times FOLDER     writes times.csv, of bam for long_NAME.csv
 options(digits = 17)
 
 arguments <- commandArgs(trailingOnly = TRUE)
@@ -81,7 +82,19 @@ fit <- function(name) {
             row.names = FALSE)
 }
 
-if (arguments[1] == "tables") {
+if (arguments[1] == "times") {
+  seconds <- c()
+  for (name in c("negative_binomial", "tweedie")) {
+    rows <- read.csv(in_folder(paste0("long_", name, ".csv")))
+    terms <- paste0("s(x", 0:9, ")", collapse = " + ")
+    started <- proc.time()
+    bam(as.formula(paste("y ~", terms)), data = rows, family = eval(models[[name]][[2]]),
+        discrete = TRUE)
+    seconds[name] <- sum((proc.time() - started)[1:2])
+  }
+  write.csv(data.frame(table = names(seconds), seconds = seconds), in_folder("times.csv"),
+            row.names = FALSE)
+} else if (arguments[1] == "tables") {
   tables <- r_tables()
   for (name in names(tables))
     write.csv(tables[[name]], in_folder(paste0(name, ".csv")), row.names = FALSE)

@@ -42,7 +42,7 @@ MAPS = {
         3e-2,
     ),
     "exponential": (
-        lambda n: km.ExponentialMap(km.SeriesMap(20), n, gamma="scale", random_state=0),
+        lambda n: km.ExponentialMap(km.SeriesMap(4), n, gamma="scale", random_state=0),
         (100, 10000),
         0.4,
         0.1,

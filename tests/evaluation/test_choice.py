@@ -221,7 +221,7 @@ def test_the_bound_knows_how_many_fresh_rows_there_are(seed):
     assert upper_bound(largest, 0.9999) == many
 
 
-def test_the_promise_holds_on_fresh_rows():
+def test_the_bound_holds_on_fresh_rows():
     """Chosen on two thirds, checked on the others: 12 cases, at most one failure."""
     held = []
     for seed in range(4):

@@ -361,3 +361,29 @@ def test_frequencies_that_float32_cannot_hold_are_refused(seed):
     assert np.isfinite(fitted.fit_transform(X)).all()
     with pytest.raises(ValueError, match="larger than float32 holds"):
         fitted.fit(X.astype(np.float32))
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(2.0), Laplacian(4.0)])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+def test_fitted_weights_follow_the_rows(kernel, make, seed):
+    """In three dimensions, less than half of the error that equal weights have in the mean."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(700, 3))
+    given, fresh = make(X[:500]), X[500:]
+    fitted = km.RandomFourierMap(kernel, 100, weights="fitted", random_state=seed).fit(given)
+    Z, exact = fitted.transform(fresh), kernel(fresh)
+    assert Z.shape == (200, 100)
+    # The variance of paired features of 100 columns, with k(2x, 2y) for the second term.
+    variance = (1 + kernel(2 * fresh) - 2 * exact**2) / 100
+    assert np.mean((Z @ Z.T - exact) ** 2) <= np.mean(variance) / 4
+    amplitudes = fitted.spec_.arrays["amplitudes"]
+    np.testing.assert_allclose((Z**2).sum(axis=1), (amplitudes[:50] ** 2).sum(), rtol=1e-6)
+    assert (amplitudes >= 0).all()
+
+
+@pytest.mark.parametrize(
+    "settings", [{"form": "cosine"}, {"sampling": "structured"}, {"n_components": 101}]
+)
+def test_fitted_weights_need_pairs_of_stored_frequencies(settings, X):
+    with pytest.raises(ValueError, match="weights must be 'equal' for odd n_components"):
+        km.RandomFourierMap(weights="fitted").set_params(**settings).fit(X)

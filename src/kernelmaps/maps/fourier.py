@@ -45,6 +45,12 @@ to all maps with random Fourier features. Three ways to draw the frequencies ω_
     error of 0.0004. So up to 32 features, where a product with a matrix is as fast, "structured"
     is "orthogonal".
 
+**Fitted weights.** Of a pool of four times as many frequencies, weights w_j ≥ 0 are chosen by least
+squares so that Σ_j w_j cos ω_jᵀδ meets the kernel on differences δ of pairs of rows (equation 2 of
+the low-dimensional maps with α ≥ 0, on a random pool in the place of a grid). The largest are kept
+and fitted again. The features √w_j [cos ω_jᵀx, sin ω_jᵀx] then follow the distances of the rows:
+the error on rows like these is smaller, and the estimate is no longer unbiased.
+
 **Compressive random features** are those of random measurements: φ(x) = Φ(Px) with an
 orthoprojector P from d to m dimensions and random Fourier features Φ of m (Chang et al. 2016,
 section 4). An isotropic kernel k(x, y) = f(‖x − y‖) sees distances alone, and P nearly keeps those
@@ -89,6 +95,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import nnls
 from sklearn.base import clone
 from sklearn.utils import check_array
 
@@ -118,6 +125,9 @@ from .designed import DesignedMap
 
 SAMPLINGS = ("iid", "orthogonal", "structured")
 FORMS = ("cosine", "paired")
+WEIGHTS = ("equal", "fitted")
+POOL = 4  # frequencies drawn for each that is kept
+_PAIRS, _DIAGONAL = 6000, 70.0
 _BIASED_LENGTH = 32  # of Hadamard transforms: up to here the bias can be measured (see above)
 
 
@@ -296,6 +306,10 @@ class RandomFourierMap(JointMap):
         √(2/D) cos(ωᵀx + b), or cosines followed by sines of D/2 frequencies, which is more
         accurate for most kernels and takes half as many products, but needs an even D. "auto" is
         paired where D is even.
+    weights : {"equal", "fitted"}, default="equal"
+        Equal weights of all frequencies, or those of least squares on 6000 pairs of rows, of four
+        times as many frequencies: smaller errors on rows of few directions, for some seconds of
+        `fit`. It takes an even D, and "iid" or "orthogonal" frequencies.
     sigma : float, "auto", "scale", "median" or None, default="auto"
         Length scale of a kernel given by name. "median" is the median distance of (at most 1000)
         rows, "auto" half of it, "scale" scikit-learn's γ = 1/(d Var X), that is σ² = d Var(X)/2.
@@ -327,18 +341,45 @@ class RandomFourierMap(JointMap):
     _: KW_ONLY
     sampling: str = "iid"
     form: str = "auto"
+    weights: str = "equal"
     sigma: float | str | None = "auto"
     random_state: Any = None
     n_jobs: int | None = None
 
     def _learn(self, X: Any) -> Spec:
         columns = check_count(self, "n_components", self.n_components)
+        check_choice(self, "weights", self.weights, WEIGHTS)
         rng = generator(self.random_state)
         self.kernel_ = resolve_kernel("RandomFourierMap", self.kernel, self.sigma, X, rng)
         drawing = rng, output_dtype(X.dtype), self.sampling
-        spec = draw_fourier(self, self.kernel_, columns, X.shape[1], *drawing)
+        is_fitted = self.weights == "fitted"
+        if is_fitted and (columns % 2 or self.form == "cosine" or self.sampling == "structured"):
+            words = "'equal' for odd n_components, form='cosine' or sampling='structured'"
+            raise argument_error(self, "weights", self.weights, words)
+        pool = POOL * columns if is_fitted else columns
+        spec = draw_fourier(self, self.kernel_, pool, X.shape[1], *drawing)
+        if is_fitted:
+            spec = fit_weights(spec, self.kernel_, X, columns // 2, rng)
         warn_if_degenerate("RandomFourierMap", self.kernel_, X, SCALE_ADVICE)
         return spec
+
+
+def fit_weights(pool: Spec, kernel: Any, X: Any, n: int, rng: np.random.Generator) -> Spec:
+    """The n frequencies of a pool, paired, and their weights that fit the kernel best on rows."""
+    pairs = rng.integers(0, X.shape[0], (2, _PAIRS))
+    left, right = (dense(X[index]).astype(np.float64) for index in pairs)
+    apart, matrix = left - right, pool.arrays["matrix"]
+    # One more equation, of as much weight as 4900 pairs: Σ w_j = k(x, x) = 1.
+    cosines = np.vstack([np.cos(apart @ matrix), np.full(matrix.shape[1], _DIAGONAL)])
+    exact = np.append(kernel(apart, np.zeros((1, X.shape[1])))[:, 0], _DIAGONAL)
+    # Least squares see the triangular factor alone, which has fewer rows than there are pairs.
+    triangle = np.linalg.qr(np.column_stack([cosines, exact]), mode="r")
+    most = 10 * cosines.shape[1]
+    pool_weights, _ = nnls(triangle[:, :-1], triangle[:, -1], maxiter=most)
+    largest = np.sort(np.argsort(pool_weights)[-n:])
+    weights, _ = nnls(triangle[:, largest], triangle[:, -1], maxiter=most)
+    arrays = {"matrix": matrix[:, largest], "amplitudes": np.sqrt(np.tile(weights, 2))}
+    return Spec("fourier", arrays, {**pool.numbers, "scale": 1.0})
 
 
 def resolve_kernel(

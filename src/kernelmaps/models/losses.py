@@ -14,6 +14,10 @@ the sum over the examples of Fenchel's inequality,
 
 .. math:: c\,ℓ(y, f) + (cℓ)^*(-α) + α f ≥ 0, \qquad \text{equal for } α = -c\,ℓ'(y, f).
 
+A loss may have one parameter beside the mean, a field that is None where it is to be estimated:
+after each step of the coefficients it is the most likely one for their scores
+(:meth:`Loss.estimate_parameter`), and a fitted model has the loss with it.
+
 A new loss is one more class, with its name in `LOSSES`: estimators, solvers, exports and messages
 find it there. Users give a name or an object with parameters, :mod:`kernelmaps.losses`.
 """

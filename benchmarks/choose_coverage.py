@@ -1,19 +1,19 @@
-"""Does `km.choose` hold its promise? Chosen on some rows, checked on pairs of others.
+"""Coverage of the bound of `km.choose`: chosen on some rows, checked on pairs of others.
 
 For each dataset, kernel and seed: some rows are given to `choose` with a tolerance, and the chosen
 map's largest error over all pairs of as many fresh rows is compared with that tolerance. The
-promise is that it stays within it in 95 % of the cases.
+bound is to hold in 95 % of the cases.
 
-    python -m benchmarks.choose_promise --data FOLDER                  # everything, one process
-    python -m benchmarks.choose_promise --data FOLDER --dataset usps --kernel chi2 --seeds 10
-    python -m benchmarks.choose_promise --merge                        # count what is there
+    python -m benchmarks.choose_coverage --data FOLDER                  # everything, one process
+    python -m benchmarks.choose_coverage --data FOLDER --dataset usps --kernel chi2 --seeds 10
+    python -m benchmarks.choose_coverage --merge                        # count what is there
 
 Each dataset and kernel has a file of its own, written after every seed: the second line can run
 many times at once, and a run that was ended goes on where it stopped (cases of another version of
 `choose` are computed anew). ``--list`` prints all pairs:
 
-    python -m benchmarks.choose_promise --list | xargs -P 16 -L 1 \\
-        python -m benchmarks.choose_promise --data FOLDER --seeds 10
+    python -m benchmarks.choose_coverage --list | xargs -P 16 -L 1 \\
+        python -m benchmarks.choose_coverage --data FOLDER --seeds 10
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ DATASETS = ("spambase", "pendigits", "letter", "cifar10_hist", "usps")
 # |difference| / √(k(x, x) k(y, y)): these do not depend on the data's scale.
 TOLERANCES = {"chi2": 0.02, "intersection": 0.05, "gaussian": 0.15, "exp_chi2": 0.15}
 ROWS = 300  # held out by choose, and as many fresh ones
-SUMMARY = RESULTS / "choose_promise.json"
+SUMMARY = RESULTS / "choose_coverage.json"
 CODE = hashlib.sha256(Path(chooser.__file__).read_bytes()).hexdigest()[:12]
 
 
@@ -105,7 +105,7 @@ def run_part(name: str, kernel: str, options: argparse.Namespace) -> None:
 
 
 def merge(parts: Path, out: Path) -> dict[str, Any]:
-    """Count all parts; a case in which nothing was chosen promised nothing and is counted apart."""
+    """Count all parts; a case in which nothing was chosen has no bound and is counted apart."""
     cases = [
         case
         for path in sorted(parts.glob("*.json"))
@@ -140,7 +140,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--kernel", choices=list(TOLERANCES), action="append")
     parser.add_argument("--seeds", type=int, default=10, help="how many: 0, 1, …")
     parser.add_argument("--rows", type=int, default=ROWS, help="held out, and fresh ones")
-    parser.add_argument("--parts", type=Path, default=RESULTS / "choose_promise")
+    parser.add_argument("--parts", type=Path, default=RESULTS / "choose_coverage")
     parser.add_argument("--out", type=Path, default=SUMMARY)
     parser.add_argument("--list", action="store_true", help="print one line per part")
     parser.add_argument("--merge", action="store_true", help="only count the parts there are")
