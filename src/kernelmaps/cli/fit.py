@@ -29,7 +29,6 @@ from ..data.reading import (
     open_rows,
     read_columns,
     read_rows,
-    rows_where,
 )
 from ..data.sources import RowFilter, SlicedSource, values_at
 from ..data.table_reader import uninformative_columns
@@ -302,7 +301,8 @@ def _split_rows(source: Source, holdout: Holdout, *, held: bool) -> Source:
         return RowFilter(source, lambda start, n: holdout.held(start, n) == held, share)
     mask = holdout.held(0, source.n_rows) == held
     y, w, exposure = (values_at(v, mask) for v in (source.y, source.w, source.exposure))
-    return replace(source, X=rows_where(source.X, mask), y=y, w=w, exposure=exposure)
+    X = source.X.filter(mask) if hasattr(source.X, "filter") else source.X[mask]  # pyarrow
+    return replace(source, X=X, y=y, w=w, exposure=exposure)
 
 
 def _describe_rows(model: Any, source: Source, facts: dict[str, Any]) -> dict[str, Any]:

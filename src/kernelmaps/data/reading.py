@@ -123,17 +123,6 @@ def _normalize_rows(X: Any, norm: str) -> Any:
 ONE_IN = 5  # rows, of which one is held out: the 80/20 split that is usual
 
 
-def held_out(start: int, n: int) -> np.ndarray:
-    """Whether rows `start` to `start + n` are held out.
-
-    The choice depends on the row's number alone: the same for a table in memory and for a file read
-    in blocks, and unrelated to the order of the rows. The upper bits are taken because the lower
-    ones choose the folds of a cross-validation.
-    """
-    bits = mixed_bits(np.arange(start, start + n)) >> np.uint64(32)
-    return bits % np.uint64(ONE_IN) == 0
-
-
 @dataclass(frozen=True)
 class Holdout:
     """The rows that are held out to score a model: one in five.
@@ -141,7 +130,7 @@ class Holdout:
     Attributes
     ----------
     order : {"random", "last", "first"}
-        Rows all over the file (by `held_out`), its last, or its first ones.
+        Rows all over the file, its last, or its first ones.
     n_rows : int
     """
 
@@ -149,16 +138,16 @@ class Holdout:
     n_rows: int
 
     def held(self, start: int, n: int) -> np.ndarray:
-        """Whether rows `start` to `start + n` are held out."""
-        if self.order == "random":
-            return held_out(start, n)
+        """Whether rows `start` to `start + n` are held out.
+
+        A random choice depends on the row's number alone: the same for a table in memory and for a
+        file read in blocks, and unrelated to the order of the rows. The upper bits are taken
+        because the lower ones choose the folds of a cross-validation.
+        """
         rows, count = np.arange(start, start + n), self.n_rows // ONE_IN
+        if self.order == "random":
+            return (mixed_bits(rows) >> np.uint64(32)) % np.uint64(ONE_IN) == 0
         return rows >= self.n_rows - count if self.order == "last" else rows < count
-
-
-def rows_where(X: Any, mask: np.ndarray) -> Any:
-    """Some rows of an array, a sparse matrix or a pyarrow table."""
-    return X.filter(mask) if hasattr(X, "filter") else X[mask]
 
 
 _BLOCK_ROWS = 65536  # rows that are read at a time

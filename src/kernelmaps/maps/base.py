@@ -392,16 +392,11 @@ class MapOfDomain(FeatureMap):
             columns or self._column_range(X),
             self._domain_for(X.dtype),
             self.out_of_domain,
-            self._column_names,
+            getattr(self, "feature_names_in_", self._known_names),
         )
         if message is not None and not self._warned:
             self._warned = True
             warnings.warn(message, OutOfDomainWarning, stacklevel=3)
-
-    @property
-    def _column_names(self) -> Sequence[str] | None:
-        """Names of the columns for messages, if they are known."""
-        return getattr(self, "feature_names_in_", self._known_names)
 
     def _domain_for(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
         """The domain in the precision of the rows: rounding to float32 leaves no domain."""

@@ -116,3 +116,48 @@ def test_levels_that_a_pair_merges_are_reported(seed):
     few = code < 254
     with warnings.catch_warnings(action="error"):
         model.fit(X[few], y[few])
+
+
+# -- variance components --------------------------------------------------------------------------
+
+
+def test_variance_components_are_those_of_the_analysis_of_variance(seed, tmp_path):
+    """Balanced: σ² by mean squares, and the interval of the restricted likelihood on a grid."""
+    rng, m, k = np.random.default_rng(seed), 12, 25
+    y = np.repeat(rng.normal(size=m), k) + rng.normal(size=m * k)
+    X = pd.DataFrame({"g": np.repeat([f"level {j}" for j in range(m)], k)})
+    model = km.AdditiveRegressor().fit(X, y)
+    means = y.reshape(m, k).mean(axis=1)
+    between, within = k * np.sum((means - y.mean()) ** 2), np.sum((y.reshape(m, k).T - means) ** 2)
+    noise = within / (m * k - m)
+    component, of_noise = model.summary().variance_components
+    expected = np.sqrt((between / (m - 1) - noise) / k)
+    assert component["sd"] == pytest.approx(expected, rel=0.05)  # the prior shrinks it
+    assert of_noise["sd"] == pytest.approx(np.sqrt(noise), rel=0.01)
+    sd = np.geomspace(0.01, 30, 3000)
+    ratio = 1 + k * sd**2 / noise
+    deviance = (m * k - 1) * np.log(within + between / ratio) + (m - 1) * np.log(ratio)
+    inside = sd[deviance < deviance.min() + 3.841]
+    assert component["low"] == pytest.approx(inside[0], rel=0.05)
+    assert component["high"] == pytest.approx(inside[-1], rel=0.05)
+    km.save(model, tmp_path / "model.kmap")
+    loaded = km.load(tmp_path / "model.kmap").summary()
+    assert loaded.variance_components == model.summary().variance_components
+    assert f"g {component['sd']:.3g} (" in str(loaded)
+
+
+def test_intervals_of_variance_components_cover():
+    """Random intercepts and slopes, and the noise."""
+    rng, covered, n, m = np.random.default_rng(0), [], 300, 12
+    terms = ["x", "g", ("g", km.Term("x", "linear"))]
+    for _ in range(60):
+        level, x = rng.integers(0, m, n), rng.normal(size=n)
+        intercept, slope = 0.5 * rng.normal(size=m), 0.4 * rng.normal(size=m)
+        y = intercept[level] + slope[level] * x + rng.normal(size=n)
+        X = pd.DataFrame({"x": x, "g": [f"level {j}" for j in level]})
+        summary = km.AdditiveRegressor(terms=terms, n_jobs=1).fit(X, y).summary()
+        by_name = {item["component"]: item for item in summary.variance_components}
+        true = {"g": 0.5, "x × g": 0.4, "noise": 1.0}
+        covered.append([by_name[k]["low"] < sd < by_name[k]["high"] for k, sd in true.items()])
+    # Three standard deviations of 60 draws below 0.95.
+    assert np.mean(covered, axis=0).min() > 0.865

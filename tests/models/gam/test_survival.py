@@ -298,6 +298,14 @@ def test_a_model_file_has_the_baseline(tmp_path):
     assert list(frame["stratum"].unique()) == ["first", "other"]
 
 
+def test_a_model_of_the_last_event_has_no_concordance(tmp_path):
+    X, _, y = drawn(0, 60)
+    model = km.AdditiveSurvival().fit(X, np.column_stack([y[:, 0], y[:, 0] == y[:, 0].max()]))
+    assert np.isnan(model.concordance_)
+    km.save(model, tmp_path / "model.kmap")
+    assert np.isnan(km.load(tmp_path / "model.kmap").concordance_)
+
+
 def test_scikit_learn_takes_it():
     X, _, y = drawn(0)
     model = clone(km.AdditiveSurvival(smoothing=3.0))
@@ -313,7 +321,8 @@ GOOD = {"X": TABLE[["a", "b"]], "y": TABLE[["t", "d"]]}
     [
         ({"y": None}, "the target y is None"),
         ({"y": TABLE["d"]}, "y must be a structured array of an event"),
-        ({"y": ["u"] * 24}, "the times of y must hold 24 finite numbers"),
+        ({"y": ["u"] * 24}, "names columns, which is for files"),
+        ({"y": ("t", "d")}, "names columns, which is for files"),
         ({"y": TABLE[["t", "d"]][:9]}, "the times of y must hold 24 finite numbers"),
         ({"y": TABLE[["t", "d"]].assign(t=-1.0)}, "times must be >= 0, and row 0 has -1"),
         ({"y": TABLE[["t", "d"]].assign(t=np.nan)}, "the times of y .* row 0 has nan"),
@@ -348,7 +357,10 @@ def test_refusals_of_parameters_and_of_predictions(tmp_path):
         model.predict_survival(X, [1.0])
     with pytest.raises(ValueError, match="row 0 belongs to the stratum 7"):
         model.predict_survival(X, [1.0], strata=np.full(24, 7))
-    with pytest.raises(ValueError, match="times must be a vector"):
-        model.predict_survival(X, [-1.0], strata=TABLE["s"])
+    for times in ([-1.0], ["a"], [[1.0]], [np.nan]):
+        with pytest.raises(ValueError, match="times must be a vector"):
+            model.predict_survival(X, times, strata=TABLE["s"])
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        model.fit(tmp_path / "none.csv", ("t", "d"))
     with pytest.raises(ValueError, match="level"):
         model.predict_survival(X, [1.0], level=95, strata=TABLE["s"])

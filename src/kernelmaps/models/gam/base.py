@@ -15,7 +15,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import optimize, sparse
+from scipy import optimize, sparse, special
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array, check_is_fitted
@@ -635,7 +635,13 @@ class GeneralizedAdditiveModel(BaseEstimator):
         if model.edits:
             facts["edited since"] = "; ".join(model.edits)
         statistic = "F" if loss.estimates_dispersion else "chi²"
-        return summarise(type(self).__name__, model, facts, self._output_names(), statistic)
+        noise = None
+        if loss.estimates_dispersion:
+            df = self._residual_df
+            factors = [np.ones(len(df)), *(df / special.chdtri(df, q) for q in (0.025, 0.975))]
+            noise = np.sqrt(self.dispersion_ * np.stack(factors))
+        names = self._output_names()
+        return summarise(type(self).__name__, model, facts, names, statistic, noise)
 
     def to_tables(self, step: Any = None, X: Any = None, *, exposure: Any = None) -> dict[str, Any]:
         """Return the terms as tables of effects: a row for each band of numbers, or each level.

@@ -35,7 +35,14 @@ from ..solvers.levels import BlockCovariance
 from ..solvers.pirls import PenalisedFit
 from .bases import eigh
 from .fitting import FittedDesign, JointFit
-from .levels import LevelEffects, NewLevels, new_levels, without_levels
+from .levels import (
+    LevelEffects,
+    NewLevels,
+    level_deviation,
+    new_levels,
+    variance_interval,
+    without_levels,
+)
 from .pairs import PAIRS
 from .predictor import AdditivePredictor, FittedTerm, LevelPosterior, Posterior
 from .purification import Projection, Slices, displayed_parts, pair_sides
@@ -99,8 +106,14 @@ def build_predictor(
         new_levels(term, [books[j].kind == "category" for j in term.columns], fits, span, smoothing)
         for term, span, smoothing in slices
     ]
+    deviations = [
+        level_deviation(term, [books[j].kind == "category" for j in term.columns])
+        for term, _, _ in slices
+    ]
     joint = None if model.joint is None else _joint_output(model.joint, slices, effects)
-    terms = tuple(_fitted_term(i, outputs, unseen[i], joint) for i in range(len(slices)))
+    terms = tuple(
+        _fitted_term(i, outputs, unseen[i], deviations[i], joint) for i in range(len(slices))
+    )
     intercept = np.array([fit.beta[0] for fit in fits]) + location
     posterior = _posterior(slices, fits, effects, unseen, model.joint)
     return AdditivePredictor(reader, books, terms, intercept, posterior, loss_given, classes)
@@ -203,6 +216,26 @@ class _Output:
         smallest = min(tests, key=lambda test: test.p_value)
         return smallest._replace(p_value=min(len(tests) * smallest.p_value, 1.0))
 
+    def level_sd(self, i: int, deviation: float) -> np.ndarray:
+        """Standard deviation of the levels of a term, and the ends of its interval of 95 %.
+
+        `deviation` is that for a smoothing parameter and a dispersion of one. A large factor has
+        the quantiles of a χ² variable in the place of the likelihood.
+        """
+        (term, span, smoothing), fit = self.slices[i], self.fit
+        sd = deviation * np.sqrt(fit.dispersion / np.exp(fit.rho[smoothing][0]))
+        if isinstance(term.basis, LevelBasis):
+            df = max(float(np.sum(fit.edf[span] ** 2)), 1.0)
+            return sd * np.sqrt(
+                [1.0, df / special.chdtri(df, 0.025), df / special.chdtri(df, 0.975)]
+            )
+        at = fit.active_in(span)
+        prior = fit.dispersion / self.penalty[fit.active[at]]
+        ends = variance_interval(
+            fit.beta[fit.active[at]], fit.covariance[np.ix_(at, at)], prior, self.residual_df
+        )
+        return sd * np.sqrt([1.0, *ends])
+
     def _test(self, test: Callable[..., TermTest], terms: Sequence[int]) -> TermTest:
         """The test of the coefficients of some terms, those of the active set."""
         if isinstance(self.slices[terms[0]][0].basis, LevelBasis):
@@ -241,7 +274,7 @@ def _has_levels(term: DesignTerm) -> bool:
 
 
 def _fitted_term(
-    i: int, outputs: Sequence[_Output], unseen: NewLevels, joint: _Output | None
+    i: int, outputs: Sequence[_Output], unseen: NewLevels, deviation: float, joint: _Output | None
 ) -> FittedTerm:
     """A term of all outputs; its errors and edf are those of its displayed function."""
     term, span, smoothing = outputs[0].slices[i]
@@ -286,6 +319,10 @@ def _fitted_term(
         positions=pair.positions if pair else (term.surface.knots,) if term.surface else (),
         linear=() if pair is None else pair.linear,
         n_functions=basis.n_functions, extrapolation=term.extrapolation, period=term.period,
+        level_sd=(
+            np.stack([output.level_sd(i, deviation) for output in outputs], axis=-1)
+            if deviation else None
+        ),
     )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from scipy import special
 
 from ..rows.basis import LevelBasis
 from ..solvers.levels import BlockCovariance, IndexBlocks
@@ -31,6 +32,9 @@ from .training_rows import DesignTerm
 # Degrees of freedom of the variance of levels, at least: with fewer, the variance of a t
 # distribution grows beyond twice that of a normal one, and is infinite for two.
 _FEWEST_DF = 4.0
+# Logarithms of variances that intervals look at, in units of the estimate, which may be next to
+# nothing.
+_VARIANCE_GRID = np.linspace(-30.0, 60.0, 2001)
 
 
 @dataclass(frozen=True)
@@ -190,6 +194,51 @@ def _variance_scale(fit: PenalisedFit, span: slice, smoothing: slice) -> float:
     """
     df = max(float(np.sum(fit.edf[span] ** 2)), _FEWEST_DF)
     return fit.dispersion / float(np.exp(fit.rho[smoothing][0])) * df / (df - 2)
+
+
+def level_deviation(term: DesignTerm, is_category: Sequence[bool]) -> float:
+    """Standard deviation of levels for a smoothing parameter and a dispersion of one.
+
+    It is that of the effects of levels, of their slopes, or of their curves (mean square over the
+    rows). It is 0 for terms without levels, pairs of two categories, and a category of two levels,
+    whose contrast shares its variance with the straight lines.
+    """
+    is_contrast = term.pair is None and np.count_nonzero(term.counts) < 3
+    if sum(is_category) != 1 or is_contrast or not term.basis.n_functions:
+        return 0.0
+    axis = int(np.flatnonzero(is_category)[0])
+    deviation = _level_deviation(term, axis)
+    if term.pair is None:
+        return float(deviation[0])
+    positions = term.pair.positions[1 - axis]
+    if term.pair.linear[1 - axis] and len(positions) > 1:
+        return float(abs(deviation[-1] - deviation[1]) / (positions[-1] - positions[0]))
+    counts = term.counts.sum(axis=axis)
+    return float(np.sqrt(counts @ deviation**2 / counts.sum()))
+
+
+def variance_interval(
+    beta: np.ndarray, covariance: np.ndarray, prior: np.ndarray, residual_df: float
+) -> tuple[float, float]:
+    r"""Factors of the estimated variance of some coefficients, the ends of a 95 % interval.
+
+    They are the variances whose restricted likelihood, all else as it is, has at least
+    :math:`e^{-χ^2_{.95}/2}` times its maximum. With 1 + c times the penalties it changes by sums
+    over the eigenvalues of the covariance in units of the variances `prior`, see
+    :func:`..solvers.reml.covariance_deviations`. The lower end may be zero. With a known
+    dispersion, `residual_df` is infinite.
+    """
+    root = np.sqrt(prior)
+    shares, vectors = np.linalg.eigh(covariance / np.outer(root, root))
+    shares = np.clip(shares, 1e-12, 1.0)
+    times = np.expm1(-_VARIANCE_GRID)[:, None]
+    squares = (times / (1 + times * shares)) @ (vectors.T @ (beta / root)) ** 2
+    if np.isfinite(residual_df):
+        squares = residual_df * np.log(np.maximum(1 + squares / residual_df, 1e-14))
+    deviance = squares + np.log1p(times * shares).sum(axis=1) + len(beta) * _VARIANCE_GRID
+    inside = np.flatnonzero(deviance <= deviance.min() + special.chdtri(1, 0.05))
+    low, high = np.exp(_VARIANCE_GRID[inside[[0, -1]]])
+    return float(low) if inside[0] else 0.0, float(high)
 
 
 def _new_share(counts: np.ndarray, code: int, is_large: bool) -> float:

@@ -103,6 +103,9 @@ class FittedTerm:
         How the function continues beyond the training rows: "linear" for straight lines.
     period : float
         Length of the circle that a periodic curve was given; 0 for others.
+    level_sd : ndarray of shape (3, n_outputs), optional
+        For categories and pairs with one: standard deviation of the effects, slopes or curves of
+        levels, and the ends of its interval of 95 %.
     """
 
     name: str = saved(text())
@@ -128,6 +131,7 @@ class FittedTerm:
     n_functions: int = saved(integer(0), default=0)
     extrapolation: str = saved(text(("constant", "linear")), default="constant")
     period: float = saved(number(low=0), default=0.0)
+    level_sd: np.ndarray | None = saved(optional(array("f8", "_ outputs", low=0)), default=None)
 
     def _check_state(self) -> None:
         where, is_pair = f"the term {self.name!r}", self.kind == "pair"
@@ -146,6 +150,7 @@ class FittedTerm:
             and [len(part) for part in self.main_parts] in ([], [*map(len, self.coarse)])
             and len(self.linear) in (0, n_sides)
             and (increments is None or n_columns == 1)
+            and (self.level_sd is None or len(self.level_sd) == 3)
             and (increments is None or len(increments) == max(len(self.values) - 2, 0))
         )
         if not valid:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
@@ -54,6 +54,11 @@ class GamSummary:
         One for each term and output, as text.
     records : list of dict
         The same as numbers.
+    variance_components : list of dict
+        Standard deviations of the effects of levels, of their slopes, or of their curves, and the
+        root of the dispersion where that is estimated: ``component`` (a category, a pair with one,
+        or ``"noise"``), ``sd``, the ends ``low`` and ``high`` of its interval of 95 % and, for more
+        than two classes, ``class``.
     """
 
     title: str
@@ -61,6 +66,7 @@ class GamSummary:
     columns: tuple[str, ...]
     rows: list[tuple[str, ...]]
     records: list[dict[str, Any]]
+    variance_components: list[dict[str, Any]] = field(default_factory=list)
 
     def to_frame(self) -> Any:
         """Return the table as a pandas frame, one row for each term (and class).
@@ -87,10 +93,13 @@ class GamSummary:
 
 def summarise(
     title: str, model: AdditivePredictor, facts: dict[str, Any], outputs: Sequence[str],
-    statistic: str,
+    statistic: str, noise: np.ndarray | None = None,
 ) -> GamSummary:  # fmt: skip
-    """Degrees of freedom, range and significance of every term; `statistic` is "F" or "chi²"."""
-    records = []
+    """Degrees of freedom, range and significance of every term; `statistic` is "F" or "chi²".
+
+    `noise` is the root of the dispersion and the ends of its interval, by output.
+    """
+    records, names = [], outputs
     if model.fitted_loss.tests_outputs_together:
         outputs = outputs[:1]
     several, head = len(outputs) > 1, model.output_head
@@ -110,6 +119,19 @@ def summarise(
         facts = {**facts, "shrunk to nothing": ", ".join(shrunk)}
     if any(term.coarse for term in model.terms):
         facts = {**facts, "pairs": PAIRS_NOTE}
+    components = [
+        {"component": name, "sd": float(sd[0]), "low": float(sd[1]), "high": float(sd[2])}
+        | ({head: output} if len(names) > 1 else {})
+        for name, of_outputs in [*_level_sds(model), *([] if noise is None else [("noise", noise)])]
+        for output, sd in zip(names, of_outputs.T)
+    ]
+    if _level_sds(model):
+        texts = [
+            f"{item['component']} {item['sd']:.3g} ({item['low']:.3g} … {item['high']:.3g})"
+            + (f" for {item[head]}" if len(names) > 1 else "")
+            for item in components
+        ]
+        facts = {**facts, "standard deviations (95 %)": ", ".join(texts)}
     last = (head,) if several else ()
     columns = ("term", "kind", "edf", "range", "importance", "ref df", statistic, "p", *last)
     rows = [
@@ -121,8 +143,13 @@ def summarise(
         )
         for item in records
     ]  # fmt: skip
-    texts = {key: str(value) for key, value in facts.items()}
-    return GamSummary(title, texts, columns, rows, records)
+    plain = {key: str(value) for key, value in facts.items()}
+    return GamSummary(title, plain, columns, rows, records, components)
+
+
+def _level_sds(model: AdditivePredictor) -> list[tuple[str, np.ndarray]]:
+    """Names of the terms with levels, and what `FittedTerm.level_sd` has of them."""
+    return [(term.name, term.level_sd) for term in model.terms if term.level_sd is not None]
 
 
 def shape_functions(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from ..._util.arguments import check_number, generator, refuse_masked
-from ..._util.schema import instance, integer, number
+from ..._util.schema import anything, instance, integer
 from ..._util.storage import all_or_nothing
 from ...data.columns import Column, column_positions, is_frame
 from ...data.files import open_table
@@ -136,7 +137,7 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         {
             "baseline_": instance((BaselineHazard,)),
             "n_events_": integer(1),
-            "concordance_": number(finite=False),
+            "concordance_": anything,
         }
     )
 
@@ -196,6 +197,8 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         if is_frame(X) or is_in_memory(X):
             return X, y, *beside
         owner = type(self).__name__
+        if isinstance(X, str | os.PathLike) and not os.path.exists(X):
+            raise FileNotFoundError(f"{owner}: there is no file {os.fspath(X)!r}.")
         if not fits_in_memory(X):
             raise ValueError(
                 f"{owner}: the risk sets of a survival model need all rows in memory. Load them "
@@ -304,6 +307,11 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
                 f"{owner} requires y to be passed, but the target y is None: pass {_FORMS}."
             )
         refuse_masked(self, "y", y)
+        if isinstance(y, str) or (isinstance(y, tuple | list) and isinstance((*y, 0)[0], str)):
+            raise ValueError(
+                f"{owner}: y={y!r} names columns, which is for files. Pass their values, such as "
+                "frame[[time, event]], and X without these columns."
+            )
         if isinstance(y, tuple) and len(y) == 2:  # columns of a file
             return y
         names = getattr(getattr(y, "dtype", None), "names", None)
@@ -395,7 +403,7 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         if level is None:
             return survival
         check_number(self, "level", level, "between 0 and 1", lambda p: 0 < p < 1)
-        columns, times = self._columns(X, warns=False), np.asarray(times, np.float64)
+        columns, times = self._columns(X, warns=False), np.atleast_1d(times)
         deviations, codes = self._deviations(columns, False), self._codes(strata, len(hazard))
         variances = np.empty_like(hazard)
         for code in np.unique(codes):
@@ -439,8 +447,11 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
     def _check_prediction_times(self, times: Any) -> np.ndarray:
         """Times as numbers; later ones than those of the training rows are warned of."""
         owner = type(self).__name__
-        times = np.atleast_1d(np.asarray(times, dtype=np.float64))
-        if times.ndim != 1 or not (np.isfinite(times) & (times >= 0)).all():
+        times = np.atleast_1d(times)
+        if (
+            not (times.dtype.kind in "iuf" and times.ndim == 1 and np.isfinite(times).all())
+            or (times < 0).any()
+        ):
             raise ValueError(f"{owner}: times must be a vector of finite numbers >= 0.")
         last = self.baseline_.last_time
         if (times > last).any():

@@ -414,7 +414,7 @@ def smoothing_deviations(
 
 
 def estimate_deviations(
-    fit: WorkingFit, problem: NormalEquations, penalties: Penalties, free: np.ndarray,
+    fit: WorkingFit, problem: WorkingProblem, penalties: Penalties, free: np.ndarray,
     profiled: bool,
 ) -> np.ndarray:  # fmt: skip
     r"""C of :math:`CC^\top`, the variance of the estimate of β over the smoothing parameters.
@@ -442,7 +442,7 @@ def estimate_deviations(
 
 
 def covariance_deviations(
-    fit: WorkingFit, problem: NormalEquations, penalties: Penalties, free: np.ndarray,
+    fit: WorkingFit, problem: WorkingProblem, penalties: Penalties, free: np.ndarray,
     profiled: bool,
 ) -> np.ndarray:  # fmt: skip
     r"""C of :math:`CC^\top = u \sum \max(\mathrm{E}[φV] - φV, 0)` over smoothing parameters.
