@@ -434,7 +434,10 @@ def test_the_fastest_of_those_tied_with_the_best_is_recommended():
     assert first.startswith("Use quick: accuracy 0.945 ± 0.010, because it is statistically tied")
     assert "(best, 0.950) and 9.0 times as fast" in first
     assert "A plain linear model has 0.800, which is 0.145 lower." in rest
-    assert "The best exact kernel machine (exact) has 0.960, which is 0.015 higher." in rest
+    exact = "The best exact kernel machine (exact) has 0.960, which is 0.015 higher; "
+    assert f"{exact}for as many rows as it was fitted to, use it." in rest
+    alike = _results(SCORES, {**seconds, "best": 1.01})
+    assert "(best, 0.950) and costs no more" in alike.use_this()[0]
     # Of a part of the rows, ties are not settled: the best one.
     assert _results(SCORES, seconds, rows=2000).recommended() == "best"
 

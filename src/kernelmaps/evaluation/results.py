@@ -240,9 +240,11 @@ class Comparison(Tabled):
         scope += ", exact kernel machines aside" if self.finished["kind"].iloc[0] == "exact" else ""
         if label != best:
             seconds = [row.seconds + row.predict_seconds for row in (self[best], use)]
+            ratio = seconds[0] / max(seconds[1], 1e-9)
+            faster = f"{ratio:.1f} times as fast" if ratio >= 1.05 else "costs no more"
             return (
                 f"it is statistically tied with the best{scope} ({best}, {self[best].score:.3f}) "
-                f"and {seconds[0] / max(seconds[1], 1e-9):.1f} times as fast"
+                f"and {faster}"
             )
         reason = f"it has the best score{scope}"
         if use.rows < self.data["rows"]:
@@ -254,8 +256,11 @@ class Comparison(Tabled):
         which = f"({other}) " if self[other].kind in ("exact", "sklearn") else ""
         gap = self[use].score - self[other].score
         words = f"{abs(gap):.3f} {'lower' if gap > 0 else 'higher'}"
-        words = "a statistical tie" if self.tied(use, other) else words
-        return f"{which}has {self[other].score:.3f}, which is {words}."
+        is_tie = self.tied(use, other)
+        better = self[other].kind == "exact" and gap < 0 and not is_tie
+        advice = "; for as many rows as it was fitted to, use it" if better else ""
+        words = "a statistical tie" if is_tie else words
+        return f"{which}has {self[other].score:.3f}, which is {words}{advice}."
 
     # ---- tables and files -----------------------------------------------------------------------
 
