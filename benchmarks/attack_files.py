@@ -326,9 +326,12 @@ def _call(model, name, X):
     method = getattr(model, name)
     classes = getattr(model, "classes_", None)
     y = np.zeros(5) if classes is None else np.resize(classes, 5)
-    given = {"X": X, "x": X[:1], "y": y, "other": model, "alphas": [1.0]}
+    given = {"X": X, "x": X[:1], "y": y, "other": model, "alphas": [1.0],
+             "times": [1.0]}  # fmt: skip
     if name in ("decode", "check_codes"):
         given["codes"] = model.encode(X)
+    if name == "edit":
+        given = {"term": 0, "effect": 0.0}
     if name == "chi2_similarity":
         given["Z"] = model.transform(X)
     known = inspect.signature(method).parameters
@@ -349,7 +352,10 @@ def failures(model: object, **how) -> dict[str, str]:
 
 
 # Examples that take no sparse rows.
-DENSE = ("several kernels", "scaled", "table", "AdditiveClassifier", "AdditiveRegressor")
+DENSE = (
+    "several kernels", "scaled", "table", "AdditiveClassifier", "AdditiveRegressor",
+    "AdditiveSurvival",
+)  # fmt: skip
 
 
 def judged(name: str, model: object, allowed: dict[str, str]) -> str:

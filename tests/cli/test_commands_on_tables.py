@@ -362,10 +362,10 @@ def test_explain_of_several_classes_has_a_line_for_each_term(tmp_path):
     run("fit", path, "-t", "t", "-o", out)
     lines = [line.split() for line in run("explain", out, "-o", tmp_path / "s.png").splitlines()]
     heads = next(line for line in lines if line[:1] == ["term"])
-    assert heads == ["term", "importance", "low", "mid", "top"]
+    assert heads == ["term", "importance", "p", "low", "mid", "top"]
     [curve] = [line for line in lines if line[:1] == ["a"]]
-    assert curve[2].startswith("█")  # low where a is small
-    assert curve[4].endswith("█")
+    assert curve[3].startswith("█")  # low where a is small
+    assert curve[5].endswith("█")
     assert len([line for line in lines if line[:1] == ["b"]]) == 1
 
 

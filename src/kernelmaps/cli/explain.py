@@ -120,7 +120,9 @@ def _explain_model(
             plain["summary"] = {**summary.facts, "terms": terms}
         cli.show_json(plain | {"file": asdict(info)})
         return
-    n_terms = int(model.n_features_in_) if summary is None else len(summary.rows)
+    n_terms = int(model.n_features_in_)
+    if summary is not None:
+        n_terms = len({row[0] for row in summary.rows})
     functions = sort_by_importance([*display.shapes, *pairs])[:n_features]
     cli.say(_tabulate_terms(title, functions, display.classes, summary, output, n_terms))
     cli.say(f"file: {info.size:,} bytes, kernelmaps {info.version}, SHA-256 {info.digest[:12]}")
@@ -141,7 +143,7 @@ def _tabulate_terms(
         output = len(classes) - 1
     heads = ["feature" if summary is None else "term", "importance"]
     columns = [[f.name for f in functions], [f"{importance(f):.3g}" for f in functions]]
-    if summary is not None and classes is None:  # p is of one class
+    if summary is not None and summary.columns[-1] == "p":  # of all classes together
         p = {row[0]: row[list(summary.columns).index("p")] for row in summary.rows}
         heads.append("p")
         columns.append([p.get(f.name, "") for f in functions])

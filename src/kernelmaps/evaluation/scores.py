@@ -176,7 +176,9 @@ class PredictionScores:
         None for other models, for classes of which one is fitted against the others, and where
         some targets are of a class that the model does not know.
         """
-        if not hasattr(self.model, "check") or len(self.model.edf_) > 1:
+        if not hasattr(self.model, "check"):
+            return None
+        if self.classes is not None and len(self.model.edf_) > 1:
             return None
         if getattr(getattr(self.model, "baseline_", None), "strata", None) is not None:
             return None  # of which the rows would have to be known

@@ -112,8 +112,11 @@ def sort_by_importance(functions: Iterable[Any]) -> list[Any]:
 def output_names(model: Any) -> list[str] | None:
     """Names of the curves of a panel: the classes where there are more than two, else None.
 
-    One against one, they are the pairs of classes.
+    One against one, they are the pairs of classes; of a mean and its scale, both.
     """
+    predictor = getattr(model, "predictor_", None)
+    if predictor is not None:
+        return predictor.output_names if len(predictor.intercept) > 1 else None
     if getattr(model, "_pairwise", False):
         return model._output_names()
     classes = getattr(model, "classes_", None)

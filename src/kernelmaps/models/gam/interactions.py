@@ -58,25 +58,38 @@ PAIR_SEARCH = PairSearch()
 def search_pairs(
     design: AdditiveDesign, losses: Sequence[Loss], settings: GamSettings
 ) -> FittedDesign:
-    """Find the pairs of a model and fit it; see the module's docstring."""
-    if design.joint_loss is not None:  # each output by itself; what it finds, all have
-        found = search_pairs(replace(design, joint_loss=None), losses, settings)
-        return fit_outputs(replace(found.design, joint_loss=design.joint_loss), losses, settings)
+    """Find the pairs of a model and fit it; see the module's docstring.
+
+    Outputs that are fitted together are searched one by one: what one of them needs, all have.
+    """
     # An exact fit: what single columns leave over would be taken for an effect of pairs.
-    without_pairs = fit_outputs(design, losses, settings)
-    if design.counts[0].sum() < PAIR_SEARCH.min_rows:
-        return without_pairs
+    without_pairs = fit_outputs(replace(design, joint_loss=None), losses, settings)
     if settings.estimates_parameter:
         losses = [fit.loss for fit in without_pairs.fits]
+    caches = [GramCache() for _ in losses]
+    model = _find_pairs(without_pairs, losses, settings, caches)
+    if design.joint_loss is not None:
+        larger = without_pairs.design if model is None else model.design
+        return fit_outputs(replace(larger, joint_loss=design.joint_loss), losses, settings)
+    if model is None:
+        return without_pairs
+    return fit_outputs(model.design, losses, settings, model, caches)
+
+
+def _find_pairs(
+    without_pairs: FittedDesign, losses: Sequence[Loss], settings: GamSettings,
+    caches: Sequence[GramCache],
+) -> RoughModel | None:  # fmt: skip
+    """A model with the pairs that a search finds; None without any."""
+    if without_pairs.design.counts[0].sum() < PAIR_SEARCH.min_rows:
+        return None
     # The levels of a large factor keep their effects during the search.
     start = _fix_levels(without_pairs)
-    caches = [GramCache() for _ in losses]
     search = InteractionSearch(start.design, losses, settings, caches)
     model = search.add_significant_pairs(start)
     if model.design.sizes == start.design.sizes:
-        return without_pairs
-    model = _free_levels(model, without_pairs)
-    return fit_outputs(model.design, losses, settings, model, caches)
+        return None
+    return _free_levels(model, without_pairs)
 
 
 def _fix_levels(model: FittedDesign) -> RoughModel:
