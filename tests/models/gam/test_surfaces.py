@@ -213,3 +213,18 @@ def test_columns_of_a_surface_may_have_curves_of_their_own(fitted):
     fixed = km.AdditiveRegressor(terms=SURFACE, smoothing=1e6).fit(X, y)
     free = km.AdditiveRegressor(terms=SURFACE, smoothing=1e-3).fit(X, y)
     assert fixed.edf_[0] < 2 < 50 < free.edf_[0]
+
+
+def test_a_surface_is_compared_with_curves_by_a_model_of_both(fitted):
+    surface, X, y = fitted
+    curves = km.AdditiveRegressor(terms=["east", "north", "age"]).fit(X, y)
+    both = km.AdditiveRegressor(terms=["east", "north", "age", *SURFACE]).fit(X, y)
+    assert km.anova(curves, both).records[1]["p_value"] < 1e-6
+    with pytest.raises(ValueError, match=r"no term 'east'\. The surface 'east × north' has fun"):
+        km.anova(curves, surface)
+    pair = km.AdditiveRegressor(terms=["east", "north", "age", PLACE]).fit(X, y)
+    with pytest.raises(ValueError, match=r"model 2 has no term .* \(a surface\)"):
+        km.anova(surface, pair)
+    with pytest.raises(ValueError, match="is a surface, which has no table of bands or levels"):
+        surface.to_tables()
+    assert "Check of AdditiveRegressor" in str(surface.check(X, y))

@@ -181,8 +181,9 @@ def anova(*models: Any) -> AnovaTable:
     Parameters
     ----------
     *models : AdditiveRegressor or AdditiveClassifier
-        Fitted to the same rows with the same loss, the smallest first: each has the terms (columns
-        and pairs) of the one before.
+        Fitted to the same rows with the same loss, the smallest first: each has the terms (columns,
+        pairs and surfaces) of the one before. A surface is compared with curves by a model that has
+        both.
 
     Returns
     -------
@@ -247,10 +248,13 @@ def _least_df(small: Any, large: Any) -> float:
     return df * large.loss_.n_common_predictors(len(large.edf_))
 
 
-def _terms(model: Any) -> dict[frozenset[str], str]:
-    """The columns of the terms by name, and the names of the terms."""
+def _terms(model: Any) -> dict[tuple[frozenset[str], bool], str]:
+    """Names of the terms, by their columns and whether they are surfaces."""
     books, terms = model.predictor_.books, model.predictor_.terms
-    return {frozenset(books[j].name for j in term.columns): term.name for term in terms}
+    return {
+        (frozenset(books[j].name for j in term.columns), term.kind == "surface"): term.name
+        for term in terms
+    }
 
 
 def _check_models(models: Sequence[Any]) -> None:
@@ -286,9 +290,17 @@ def _check_models(models: Sequence[Any]) -> None:
                 f"{large.null_deviance_:g}). Fit all of them to the same rows."
             )
         terms = _terms(large)
-        missing = [name for columns, name in _terms(small).items() if columns not in terms]
-        if missing:
+        for (columns, is_surface), name in _terms(small).items():
+            if (columns, is_surface) in terms:
+                continue
+            what = f"{name!r}{' (a surface)' if is_surface else ''}"
+            inside = [of for (other, surface), of in terms.items() if surface and columns < other]
+            advice = (
+                f"The surface {inside[0]!r} has functions of its columns, with another penalty: a "
+                "test of it against curves needs a model with these curves and the surface."
+                if inside else "Pass the smallest model first."
+            )  # fmt: skip
             raise ValueError(
-                f"{which} are not nested: model {k + 1} has no term {missing[0]!r}. Pass the "
-                "smallest model first; models that are not nested are compared by aic_."
+                f"{which} are not nested: model {k + 1} has no term {what}. {advice} Models that "
+                "are not nested are compared by aic_."
             )

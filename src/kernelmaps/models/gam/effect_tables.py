@@ -139,7 +139,11 @@ def effect_tables(
     tables: dict[str, Any] = {}
     for t, term in enumerate(model.terms):
         if term.values.ndim != 1 + len(term.columns):
-            raise ValueError(f"{owner}: the term {term.name!r} has no table of bands or levels.")
+            raise ValueError(
+                f"{owner}: the term {term.name!r} is a surface, which has no table of bands or "
+                "levels. pair_functions_ has it on a grid, eval_terms(X) at places; with the pair "
+                "of its columns in its place, all terms have tables."
+            )
         axes = [make_axis(books[j], weights[j], steps.get(j), owner) for j in term.columns]
         if rows is None:
             total = term.counts
