@@ -79,10 +79,10 @@ def test_coded_rows_have_the_inner_products_of_the_map(case):
     fitted, X = case
     columns = columns_of(fitted, X)
     rows, Z = coded_rows(columns, X), dense(fitted.transform(X))
-    widths = fitted._columns_per_feature()
-    n_others = np.count_nonzero(~columns.is_two_valued)
-    assert columns.n_weights == 9 + n_others * widths[0]
-    assert rows.n_weights < Z.shape[1]
+    widths = bands_of(fitted.spec_, X, DOUBLE).widths
+    assert columns.n_weights == 9 + widths[~columns.is_two_valued].sum()
+    # Two anchors need one column, which is the code.
+    assert rows.n_weights < Z.shape[1] or (widths[columns.is_two_valued] == 1).all()
     coded = np.stack([rows.scores(unit) for unit in np.eye(rows.n_weights)], axis=1)
     grams = [A @ A.T for A in (coded - coded.mean(axis=0), Z - Z.mean(axis=0))]
     # Trigonometric functions and cosines are tabulated.
@@ -100,7 +100,8 @@ def test_weights_of_coded_rows_have_the_scores_of_weights_of_the_map(case, seed)
     expanded = columns.band_weights(weights)[:, :, 0]
     constant = np.ptp(dense(X), axis=0) == 0
     assert not expanded[constant].any()
-    scores = phi @ expanded.ravel() - columns.absorbed(weights)
+    used = np.arange(expanded.shape[1]) < bands.widths[:, None]
+    scores = phi @ expanded[used] - columns.absorbed(weights)
     np.testing.assert_allclose(rows.scores(w), scores, atol=1e-10 * np.abs(scores).max())
 
 

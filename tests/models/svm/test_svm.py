@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import kernelmaps as km
 from kernelmaps.engine.table import CODE
+from kernelmaps.exceptions import SuspectColumnWarning
 from kernelmaps.models.inputs import coded_labels
 from kernelmaps.models.rows.map_bands import bands_of
 from kernelmaps.models.rows.map_tables import make_tables, rows_of
@@ -220,6 +221,13 @@ def test_a_chunk_is_learned_to_its_tolerance(seed):
     chunk.partial_fit(X, y, classes=[0, 1])
     apart = chunk.decision_function(X) - whole.decision_function(X)
     assert np.sqrt(np.mean(apart**2)) <= 0.1  # 0.2 to 0.35 if the first rows are visited instead
+
+
+def test_many_classes_are_pointed_out(recwarn):
+    coded_labels(np.repeat(np.arange(1000), 2))
+    assert not recwarn.list
+    with pytest.warns(SuspectColumnWarning, match="1001 classes.* use a regressor"):
+        coded_labels(np.repeat(np.arange(1001), 3))
 
 
 @pytest.mark.parametrize("few", [3, 50])
