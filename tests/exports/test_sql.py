@@ -301,7 +301,8 @@ def test_levels_that_are_large_numbers_are_told_apart():
     [
         ({"dialect": "oracle"}, "dialect must be one of 'ansi', 'sqlite', 'duckdb', 'postgres'"),
         ({"table": ""}, "table must hold names"),
-        ({"table": ()}, "table must name a table"),
+        ({"table": ()}, "table must hold names"),
+        ({"columns": []}, "columns must hold names"),
         ({"columns": [3]}, "columns must hold names"),
         ({"columns": ["a\0b"]}, "columns must hold names"),
         ({"terms": "age"}, "terms must be True or False"),
@@ -316,7 +317,7 @@ def test_what_is_no_gam_is_refused(models):
     for what in (fitted_map("SplineMap"), fitted_model("StreamingRidge"), "model.kmap"):
         with pytest.raises(TypeError, match=f"is for GAMs .*: {type(what).__name__} has no tables"):
             km.to_sql(what, TABLE)
-    with pytest.raises(ValueError, match="this AdditiveRegressor is not fitted: call fit first"):
+    with pytest.raises(ValueError, match="This AdditiveRegressor instance is not fitted yet"):
         km.to_sql(km.AdditiveRegressor(), TABLE)
     predictor = models["two classes"].predictor_
     assert km.to_sql(predictor, TABLE) == km.to_sql(models["two classes"], TABLE)

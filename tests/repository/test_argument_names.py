@@ -53,6 +53,7 @@ SYNONYMS = {
 # The same word in another sense.
 OTHER_SENSE = {
     ("AnchorMap", "weights"): "weights of the neighbours of a value, not of rows",
+    ("RandomFourierMap", "weights"): "weights of the frequencies, not of rows",
     ("AdditiveRegressor", "weights"): "what sample_weight means, not the weights",
     ("AdditiveSurvival", "weights"): "what sample_weight means, not the weights",
     ("AdditiveClassifier", "weights"): "what sample_weight means, not the weights",

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 import kernelmaps
 
@@ -24,12 +24,9 @@ from .._util.arguments import check_choice, check_flag
 from ..data.dates import WEEKDAYS, part_name
 from ..data.table_reader import ColumnFormat
 from ..data.text_cells import CLOCK, GAPS, TRUTH
-from ..engine.apply import apply_table
-from ..engine.table import Table
-from ..engine.table.stored import starts_of
 from ..models.gam.base import GeneralizedAdditiveModel
 from ..models.gam.codebooks import MISSING, OTHER, Codebook
-from ..models.gam.functions import TermFunctions, functions_of, is_interpolated, last_code
+from ..models.gam.functions import Piece, is_interpolated, last_code, pieces_of
 from ..models.gam.predictor import AdditivePredictor, FittedTerm
 
 __all__ = ["to_sql"]
@@ -37,7 +34,6 @@ __all__ = ["to_sql"]
 _MAX_EXPONENT = 700.0  # beyond it databases overflow, some with an error
 _MAX_NAME = 60  # bytes of a name that is made here: PostgreSQL cuts names after 63
 _EXACT_INTEGERS = 2.0**53  # levels beyond are compared as text
-_TERMS = ("spline", "linear", "parametric", "category", "periodic", "pair")
 _BLANKS = [code for code in range(0x3001) if chr(code).isspace()]
 _CODES = ", ".join(map(str, _BLANKS))
 _CHARACTERS = " || ".join(f"CHR({code})" for code in _BLANKS)
@@ -145,36 +141,32 @@ def to_sql(
     predictor = fitted_predictor(model, "to_sql")
     check_choice("to_sql", "dialect", dialect, tuple(_DIALECTS))
     check_flag("to_sql", "terms", terms)
-    path = [table] if isinstance(table, str) else list(table)
-    kept = [how.name for how in predictor.reader.columns if how.kind != "left out"]
-    if columns is not None:
-        kept = [columns] if isinstance(columns, str) else list(columns)
+    if columns is None:
+        columns = [how.name for how in predictor.reader.columns if how.kind != "left out"]
+    path, kept = ([n] if isinstance(n, str) else list(n) for n in (table, columns))
     for what, names in (("table", path), ("columns", kept)):
-        if not all(isinstance(name, str) and name and "\0" not in name for name in names):
+        valid = all(isinstance(name, str) and name and "\0" not in name for name in names)
+        if not (names and valid):
             raise ValueError(f"to_sql: {what} must hold names, got {names!r}.")
-    if not path:
-        raise ValueError("to_sql: table must name a table, got no name.")
     select = _Statement(predictor, _DIALECTS[dialect], path, kept).select(terms)
     return "\n".join([*_remarks(predictor, dialect), select])
 
 
 def fitted_predictor(model: Any, caller: str) -> AdditivePredictor:
     """The fitted object of a GAM whose terms are piecewise polynomials; others are refused."""
+    if isinstance(model, GeneralizedAdditiveModel):
+        check_is_fitted(model)
     predictor = getattr(model, "predictor_", model)
-    if isinstance(model, GeneralizedAdditiveModel) and predictor is model:
-        raise NotFittedError(
-            f"{caller}: this {type(model).__name__} is not fitted: call fit first."
-        )
     if not isinstance(predictor, AdditivePredictor):
         raise TypeError(
             f"{caller} is for GAMs (AdditiveRegressor, AdditiveClassifier): "
             f"{type(model).__name__} has no tables of terms; export it as .onnx or .h."
         )
     for term in predictor.terms:
-        if term.kind not in _TERMS:
+        if term.kind == "surface":
             raise ValueError(
-                f"{caller}: the term {term.name!r} ({term.kind}) is no piecewise polynomial of "
-                "single columns or of a grid: fit the model without it, or export it as .onnx."
+                f"{caller}: the term {term.name!r} (surface) is no piecewise polynomial of single "
+                "columns or of a grid: fit the model without it, or export it as .onnx."
             )
     return predictor
 
@@ -220,32 +212,20 @@ def _case(branches: Iterable[str], otherwise: str) -> str:
     return "CASE " + "\n".join(lines).replace("\n", "\n  ") + " END"
 
 
-def _polynomial(x: str, coef: np.ndarray, left: float, width: float) -> str:
-    """A polynomial in the position of x in its bin, by Horner's rule."""
-    used = np.trim_zeros(coef, "b")
-    text = _real(used[-1]) if len(used) else _real(0.0)
-    for value in used[-2::-1]:
-        text = f"({text})" if " " in text else text
-        text = f"{_real(value)} + ({x} - {_real(left)}) / {_real(width)} * {text}"
-    return text
-
-
-def _curve(x: str, table: Table, feature: int, column: int, missing: float) -> str:
+def _curve(x: str, piece: Piece, k: int) -> str:
     """A function of numbers: one branch for each bin, and for the ends where it is constant."""
-    s = int(table.set_of[feature])
-    start, coef = int(table.edge_start[s]), table.polynomials(s)[:, :, column]
-    edges = table.edges[start : start + len(coef) + 1]
-    pieces = [
-        (end, _polynomial(x, polynomial, left, end - left))
-        for polynomial, left, end in zip(coef, edges[:-1], edges[1:], strict=True)
-    ]
-    if np.isfinite(table.clip_low[s]):
+    edges, coef, pieces = piece.edges, piece.coef[:, :, k], []
+    for left, right, (value, rise) in zip(edges[:-1], edges[1:], coef, strict=True):
+        line = f" + ({x} - {_real(left)}) / {_real(right - left)} * {_real(rise)}" if rise else ""
+        pieces.append((right, _real(value) + line))
+    if np.isfinite(piece.low):
         pieces.insert(0, (edges[0], _real(coef[0, 0])))
-    if np.isfinite(table.clip_high[s]):
+    if np.isfinite(piece.high):
         pieces.append((np.inf, _real(coef[-1].sum())))
+    missing = f"WHEN {x} IS NULL THEN {_real(piece.missing[k])}"
     infinite = f"WHEN ABS({x}) > {_real(np.finfo(np.float64).max)} THEN NULL"
     branches = [f"WHEN {x} < {_real(end)} THEN {value}" for end, value in pieces[:-1]]
-    return _case([f"WHEN {x} IS NULL THEN {_real(missing)}", infinite, *branches], pieces[-1][1])
+    return _case([missing, infinite, *branches], pieces[-1][1])
 
 
 def _date_features(how: ColumnFormat, date: str, dialect: Dialect) -> dict[str, str]:
@@ -397,124 +377,112 @@ class _Statement:
             scores = self.add("above", {k: (f"above {k}", s) for k, s in scores.items()})
         elif link not in ("log", "logit", "softmax"):
             raise ValueError(f"to_sql: predictions with the link {link!r} have no form in SQL.")
-        if link == "softmax" and len(scores) > 1:
-            return self.add_softmax(list(scores.values()))
+        inverse = "EXP({0})" if link == "log" else "1.0e0 / (1.0e0 + EXP(-{0}))"
+        if link == "softmax" and len(scores) > 1:  # without the largest score, nothing overflows
+            largest_of = (
+                f"WHEN {' AND '.join(f'{s} >= {other}' for other in scores.values())} THEN {s}"
+                for s in scores.values()
+            )
+            largest = self.add("largest", {0: ("largest", _case(largest_of, "NULL"))})[0]
+            scores, inverse = {k: f"({s} - {largest})" for k, s in scores.items()}, "EXP({0})"
         bounded = self.add("bounded", {
             k: (f"bounded {k}", _case(
                 [f"WHEN {s} > {most} THEN {most}", f"WHEN {s} < -{most} THEN -{most}"], s
             ))
             for k, s in scores.items()
         })  # fmt: skip
-        if link == "log":
-            return [f"EXP({s})" for s in bounded.values()]
-        sigmoids = list(self.add("sigmoids", {
-            k: (f"sigmoid {k}", f"1.0e0 / (1.0e0 + EXP(-{s}))") for k, s in bounded.items()
+        means = list(self.add("means", {
+            k: (f"mean {k}", inverse.format(s)) for k, s in bounded.items()
         }).values())  # fmt: skip
         if self.predictor.classes is None:
-            return sigmoids
+            return means
         if link == "cumulative logit":
-            ends = zip([*sigmoids, "1.0e0"], ["0.0e0", *sigmoids], strict=True)
+            ends = zip([*means, "1.0e0"], ["0.0e0", *means], strict=True)
             return [f"{reached} - {below}" for reached, below in ends]
-        if len(sigmoids) == 1:
-            return [f"1.0e0 - {sigmoids[0]}", *sigmoids]
-        return [f"{p} / ({' + '.join(sigmoids)})" for p in sigmoids]
-
-    def add_softmax(self, scores: Sequence[str]) -> list[str]:
-        """Exponentials of scores without the largest of them, scaled to sum to one."""
-        largest = scores[0]
-        for k, score in enumerate(scores[1:]):
-            name = f"largest {k}"
-            largest = self.add(name, {
-                k: (name, f"CASE WHEN {score} > {largest} THEN {score} ELSE {largest} END")
-            })[k]  # fmt: skip
-        least = _real(-_MAX_EXPONENT)
-        exponentials = list(self.add("exponentials", {
-            k: (f"exponential {k}", f"EXP(CASE WHEN {s} - {largest} < {least} THEN {least} "
-                f"ELSE {s} - {largest} END)")
-            for k, s in enumerate(scores)
-        }).values())  # fmt: skip
-        return [f"{e} / ({' + '.join(exponentials)})" for e in exponentials]
+        if len(means) == 1:
+            return [f"1.0e0 - {means[0]}", *means]
+        return [f"{p} / ({' + '.join(means)})" for p in means]
 
     # -- columns ----------------------------------------------------------------------------------
 
     def add_inputs(self, used: Iterable[int]) -> None:
         """Add the columns of the model that terms are functions of."""
-        books, dialect = self.predictor.books, self.dialect
-        position = {books[j].name: j for j in used}
+        position = {self.predictor.books[j].name: j for j in used}
         columns = self.predictor.reader.columns
         formats = [how for how in columns if not position.keys().isdisjoint(how.features)]
         cells: dict[tuple[str, str], tuple[str, str]] = {}
         for how in formats:
             kinds = ["text" if how.kind == "category" else how.kind]
             if how.kind == "category" and how.form == "number":
-                levels = books[position[how.name]].levels
+                levels = self.predictor.books[position[how.name]].levels
                 exact = all(abs(float(level)) < _EXACT_INTEGERS for level in levels)
                 kinds += ["number"] * exact
             for kind in kinds:
-                value = getattr(dialect, kind).format(f"s.{_identifier(how.name)}")
+                value = getattr(self.dialect, kind).format(f"s.{_identifier(how.name)}")
                 cells[how.name, kind] = (f"{how.name} ({kind})", value)
         kept = ",\n ".join(f"s.{_identifier(name)}" for name in dict.fromkeys(self.kept))
         read = self.add("cells", cells, kept=kept)
         values: dict[int, tuple[str, str]] = {}
         for how in formats:
-            if how.kind == "number":
-                self.inputs[position[how.name]] = read[how.name, "number"]
-            elif how.kind == "date":
-                for name, value in _date_features(how, read[how.name, "date"], dialect).items():
-                    if name in position:
-                        values[position[name]] = (f"{name} (value)", value)
-            else:
-                j, text = position[how.name], read[how.name, "text"]
-                values[j] = (f"{how.name} (level)", _level(text, how.form == "boolean"))
+            j = position.get(how.name, -1)
+            if how.kind == "date":
+                features = _date_features(how, read[how.name, "date"], self.dialect)
+                values |= {
+                    position[name]: (f"{name} (value)", value)
+                    for name, value in features.items() if name in position
+                }  # fmt: skip
+            elif how.kind == "category":
+                level = _level(read[how.name, "text"], how.form == "boolean")
+                values[j] = (f"{how.name} (level)", level)
                 if (how.name, "number") in read:
                     self.numbers[j] = read[how.name, "number"]
+            else:
+                self.inputs[j] = read[how.name, "number"]
         self.inputs |= self.add("values", values)
 
     # -- functions --------------------------------------------------------------------------------
 
     def add_functions(self, terms: Sequence[FittedTerm]) -> list[list[str]]:
         """Expressions of the terms, by output."""
-        functions = functions_of(self.predictor.books, terms)
-        self.add_inputs(dict.fromkeys(functions.columns.tolist()))
-        values = [self.function(functions, d) for d in range(len(functions.columns))]
-        first = starts_of([term.columns for term in terms]).tolist()
-        in_pairs = [d + k for d, term in zip(first, terms) if term.coarse for k in range(2)]
-        places = self.add("places", {d: (f"place {d}", values[d][0]) for d in in_pairs})
+        self.add_inputs(dict.fromkeys(j for term in terms for j in term.columns))
+        values = [
+            [self.function(j, piece) for j, piece in zip(term.columns, pieces)]
+            for term, pieces in zip(terms, pieces_of(self.predictor.books, terms), strict=True)
+        ]
+        places = self.add("places", {
+            (t, axis): (f"place {t} {axis}", place)
+            for t, term in enumerate(terms) if term.coarse
+            for axis, (place,) in enumerate(values[t])
+        })  # fmt: skip
         return [
-            self.pair(term, [places[d], places[d + 1]]) if term.coarse else values[d]
-            for d, term in zip(first, terms)
+            self.pair(term, [places[t, 0], places[t, 1]]) if term.coarse else values[t][0]
+            for t, term in enumerate(terms)
         ]
 
-    def function(self, functions: TermFunctions, d: int) -> list[str]:
+    def function(self, j: int, piece: Piece) -> list[str]:
         """Expressions of a function of one column, by output; large factors are joined."""
-        table, j = functions.table, int(functions.columns[d])
         book, x = self.predictor.books[j], self.inputs[j]
-        outputs = slice(table.column[d], table.column[d + 1])
         if book.kind == "number":
-            missing = functions.missing[outputs]
-            return [_curve(x, table, d, k, value) for k, value in enumerate(missing)]
+            return [_curve(x, piece, k) for k in range(len(piece.missing))]
         numbers = np.array([np.nan, *range(-1, len(book.levels))])  # in the order of the codes
-        rows = np.tile(numbers[:, None], (1, table.n_features))
-        values = apply_table(table, rows, functions.missing)[:, outputs]
+        texts = [[*map(_real, of_code)] for of_code in piece.values_at(numbers)]
         keys, key = _level_keys(book, j in self.numbers), self.numbers.get(j, x)
-        texts = [[*map(_real, of_code)] for of_code in values]
-        heads = [f"v{k}" for k in range(values.shape[1])]
         if not book.is_large:
             return [
                 _case(
-                    [f"WHEN {x} IS NULL THEN {texts[MISSING][k]}",
+                    [f"WHEN {x} IS NULL THEN {missing}",
                      *(f"WHEN {key} = {name} THEN {texts[code][k]}" for name, code in keys)],
-                    texts[OTHER][k],
+                    other,
                 )
-                for k in range(len(heads))
+                for k, (missing, other) in enumerate(zip(texts[MISSING], texts[OTHER]))
             ]  # fmt: skip
+        heads = [f"v{k}" for k in range(len(piece.missing))]
         levels = ([name, *texts[code]] for name, code in keys)
         name = self.add_constants(f"levels of {book.name}", ["k", *heads], levels)
-        missing_or_other = zip(heads, texts[MISSING], texts[OTHER])
         return list(self.add("factor", {
-            head: (f"factor {d} {head}",
+            head: (f"factor {book.name} {head}",
                    f"CASE WHEN {x} IS NULL THEN {m} ELSE COALESCE(l.{head}, {other}) END")
-            for head, m, other in missing_or_other
+            for head, m, other in zip(heads, texts[MISSING], texts[OTHER])
         }, [f"LEFT JOIN {name} AS l ON l.k = {key}"]).values())  # fmt: skip
 
     def pair(self, term: FittedTerm, places: Sequence[str]) -> list[str]:

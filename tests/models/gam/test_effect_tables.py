@@ -228,7 +228,7 @@ def test_other_arguments_are_refused(models, arguments, problem):
 def test_what_has_no_tables_is_refused(tmp_path):
     with pytest.raises(ValueError, match="not fitted"):
         km.AdditiveRegressor().to_tables()
-    with pytest.raises(ValueError, match="AdditiveRegressor is not fitted"):
+    with pytest.raises(ValueError, match="AdditiveRegressor instance is not fitted"):
         write_tables(km.AdditiveRegressor(), tmp_path / "tables.csv")
     with pytest.raises(TypeError, match="SplineMap has no tables of terms"):
         write_tables(km.SplineMap(), tmp_path / "tables.csv")

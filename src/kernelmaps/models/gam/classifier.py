@@ -139,7 +139,6 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
     class_weight: Any = None
 
     _of_labels = True
-    _order: list[Any] | None = None  # of the classes, where y says it
     _counts_trials = False  # whether weights are numbers of trials
 
     @all_or_nothing

@@ -14,7 +14,7 @@ from ..losses import JointLoss, Loss, LossTotals
 from ..rows.basis import Basis, LevelBasis, TermBasis, coefficient_slices
 from .bases import category_basis, column_targets, curve_basis, empty_basis, linear_basis
 from .codebooks import CODING, OTHER, Codebook, LevelCounts, encode_columns, fit_codebook
-from .functions import STRAIGHT, values_at
+from .functions import STRAIGHT, curve_of
 from .pairs import CoarseCodes, build_pair, pair_codes
 from .surfaces import build_surface, cells_with_rows, distinct_points
 from .terms import GamSettings, LinearSides, Pair, Term, constraint_rows, pair_constraint_rows
@@ -298,7 +298,7 @@ def _tabulate_term(term: DesignTerm, rows: RowsInMemory) -> DesignTerm:
     numbers, basis = rows.numbers.get(j), term.basis
     if numbers is None or not isinstance(basis, TermBasis) or not basis.n_functions:
         return term
-    at_rows = values_at(numbers, rows.books[j], term, basis.values)
+    at_rows = curve_of(rows.books[j], term, basis.values).values_at(numbers)
     means = rows.weight @ at_rows / rows.total_weight
     return replace(term, basis=replace(basis, values=basis.values - means, at_rows=at_rows - means))
 

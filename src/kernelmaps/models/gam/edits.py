@@ -18,7 +18,7 @@ import numpy as np
 
 from ..._util.arguments import is_number, parameter
 from .codebooks import CODING, MISSING, OTHER, Codebook
-from .functions import STRAIGHT, values_at
+from .functions import STRAIGHT, curve_of
 from .predictor import AdditivePredictor
 
 _NAMED_LEVELS = 5  # in the description of an edit
@@ -168,7 +168,7 @@ def add_nodes(model: AdditivePredictor, j: int, points: np.ndarray) -> AdditiveP
         """A function of the column, given at the codes before."""
         if curve is None:
             return values[old_code]
-        at_nodes = values_at(nodes, book, curve, values.astype(np.float64))
+        at_nodes = curve_of(book, curve, values.astype(np.float64)).values_at(nodes)
         return np.concatenate([values[:1], at_nodes]).astype(values.dtype)
 
     terms, bases = list(model.terms), list(model.posterior.bases)

@@ -17,6 +17,7 @@ themselves, and it is the thin-plate spline through its values at knots.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,33 +58,65 @@ class TermFunctions(NamedTuple):
 
 
 _LEAST_SQUARE = 1e-30  # added to squared distances whose logarithm is taken
-# One function: edges, coefficients (bins, 2, columns), the ends beyond which it is constant, and
-# its values where the column is missing.
-_Piece = tuple[np.ndarray, np.ndarray, float, float, np.ndarray]
+
+
+class Piece(NamedTuple):
+    """A function of one column, with as many outputs as the term, or places in a pair.
+
+    Attributes
+    ----------
+    edges : ndarray of shape (n_bins + 1,)
+    coef : ndarray of shape (n_bins, 2, n_outputs)
+        The value at the left edge of each bin, and the rise to the right one.
+    low, high : float
+        The ends beyond which it is constant.
+    missing : ndarray of shape (n_outputs,)
+        Its values where the column is missing.
+    """
+
+    edges: np.ndarray
+    coef: np.ndarray
+    low: float
+    high: float
+    missing: np.ndarray
+
+    def values_at(self, numbers: np.ndarray) -> np.ndarray:
+        """The values (n, n_outputs) for some numbers of the column."""
+        x = np.clip(numbers, self.low, self.high)
+        left = np.searchsorted(self.edges, x, side="right") - 1
+        left = np.clip(left, 0, len(self.edges) - 2)
+        share = (x - self.edges[left]) / (self.edges[left + 1] - self.edges[left])
+        at_numbers = self.coef[left, 0] + share[:, None] * self.coef[left, 1]
+        return np.where(np.isnan(numbers)[:, None], self.missing, at_numbers)
+
+
+def pieces_of(books: Sequence[Codebook], terms: Sequence[Any]) -> list[list[Piece]]:
+    """The functions of each term: itself, the places in a pair, the coordinates of a surface."""
+    pieces: list[list[Piece]] = []
+    for term in terms:
+        if term.kind == "surface":
+            pieces.append([_coordinate(nodes) for nodes in term.positions[0].T])
+        elif term.coarse:
+            pieces.append([_places(books[j], term, axis) for axis, j in enumerate(term.columns)])
+        else:
+            pieces.append([curve_of(books[term.columns[0]], term, term.values)])
+    return pieces
 
 
 def functions_of(books: Sequence[Codebook], terms: Sequence[Any]) -> TermFunctions:
     """The functions of all terms, in their order; those of a pair are places among its codes."""
-    columns: list[int] = []
-    pieces: list[_Piece] = []
-    for term in terms:
-        columns.extend(term.columns)
-        if term.kind == "surface":
-            pieces.extend(_coordinate(nodes) for nodes in term.positions[0].T)
-        elif term.coarse:
-            pieces.extend(_places(books[j], term, axis) for axis, j in enumerate(term.columns))
-        else:
-            pieces.append(_curve(books[term.columns[0]], term, term.values))
+    pieces = list(chain.from_iterable(pieces_of(books, terms)))
     edges, coef, low, high, missing = map(list, zip(*pieces, strict=True))
     zeros = np.zeros(len(pieces))
     table = Table.build(
         EDGES, 1, coef, np.arange(len(pieces)), origin=zeros, resolution=zeros + 1, edges=edges,
         clip_low=np.array(low), clip_high=np.array(high),
     )  # fmt: skip
-    return TermFunctions(table, np.array(columns), np.concatenate(missing))
+    columns = np.array([j for term in terms for j in term.columns])
+    return TermFunctions(table, columns, np.concatenate(missing))
 
 
-def _curve(book: Codebook, term: Any, values: np.ndarray) -> _Piece:
+def curve_of(book: Codebook, term: Any, values: np.ndarray) -> Piece:
     """A function given at codes: between the nodes of numbers along straight lines."""
     nodes = book.nodes
     if len(nodes) < 2:
@@ -98,26 +131,14 @@ def _curve(book: Codebook, term: Any, values: np.ndarray) -> _Piece:
         if term.kind in STRAIGHT:  # one line
             nodes, codes = nodes[[0, -1]], codes[[0, -1]]
     rise = np.diff(values[codes], axis=0)
-    return nodes, np.stack([values[codes[:-1]], rise], axis=1), low, high, values[0]
+    return Piece(nodes, np.stack([values[codes[:-1]], rise], axis=1), low, high, values[0])
 
 
-def values_at(numbers: np.ndarray, book: Codebook, term: Any, values: np.ndarray) -> np.ndarray:
-    """Functions of a column of numbers, given at its codes, at some values.
-
-    They are those of the term in `functions_of`, beyond the bins, too.
-    """
-    edges, coef, low, high, missing = _curve(book, term, values)
-    x = np.clip(numbers, low, high)
-    left = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
-    share = (x - edges[left]) / (edges[left + 1] - edges[left])
-    at_numbers = coef[left, 0] + share[:, None] * coef[left, 1]
-    return np.where(np.isnan(numbers)[:, None], missing, at_numbers)
-
-
-def _coordinate(nodes: np.ndarray) -> _Piece:
+def _coordinate(nodes: np.ndarray) -> Piece:
     """A number as it is."""
     ends = np.array([nodes.min(), nodes.max()])
-    return ends, np.array([[[ends[0]], [np.ptp(ends)]]]), -np.inf, np.inf, np.array([np.nan])
+    rise = np.array([[[ends[0]], [np.ptp(ends)]]])
+    return Piece(ends, rise, -np.inf, np.inf, np.array([np.nan]))
 
 
 def thin_plate_functions(points: Any, knots: np.ndarray, xp: Any = np) -> Any:
@@ -146,7 +167,7 @@ def surface_values(term: Any, points: Any, xp: Any = np) -> Any:
     return xp.where(total != total, term.values[:1], values)
 
 
-def _places(book: Codebook, term: Any, axis: int) -> _Piece:
+def _places(book: Codebook, term: Any, axis: int) -> Piece:
     """The places of a column's values among the coarse codes of a pair."""
     codes = term.coarse[axis][:, None].astype(np.float64)
     if not is_interpolated(term, axis):
@@ -154,12 +175,12 @@ def _places(book: Codebook, term: Any, axis: int) -> _Piece:
     nodes = term.positions[axis]
     if last_code(term, axis):
         missing = np.array([linear_mean(term, axis)])
-        return nodes[[0, -1]], np.array([[[0.0], [1.0]]]), -np.inf, np.inf, missing
+        return Piece(nodes[[0, -1]], np.array([[[0.0], [1.0]]]), -np.inf, np.inf, missing)
     ones = np.ones((len(nodes) - 1, 1))
     coef = np.stack([1 + np.arange(len(ones))[:, None], ones], axis=1)
     if term.extrapolation == "linear":  # places beyond the bins are no codes, and 0 is one of them
-        return nodes, coef, -np.inf, np.inf, np.array([np.nan])
-    return nodes, coef, nodes[0], nodes[-1], codes[0]
+        return Piece(nodes, coef, -np.inf, np.inf, np.array([np.nan]))
+    return Piece(nodes, coef, nodes[0], nodes[-1], codes[0])
 
 
 def linear_mean(term: Any, axis: int) -> float:
@@ -183,7 +204,7 @@ def is_interpolated(term: Any, axis: int) -> bool:
     return bool(term.positions) and len(term.positions[axis]) > 1
 
 
-def _steps(book: Codebook, values: np.ndarray) -> _Piece:
+def _steps(book: Codebook, values: np.ndarray) -> Piece:
     """A function given at codes: constant on the bins of numbers, and on levels."""
     if book.kind == "category":
         n_levels = len(book.levels)
@@ -195,7 +216,7 @@ def _steps(book: Codebook, values: np.ndarray) -> _Piece:
     steps = values[codes]
     jumps = np.append(True, (steps[1:] != steps[:-1]).any(axis=1))  # coarse codes span bins
     coef = np.stack([steps[jumps], np.zeros_like(steps[jumps])], axis=1)
-    return edges[np.append(jumps, True)], coef, edges[0], edges[-1], values[0]
+    return Piece(edges[np.append(jumps, True)], coef, edges[0], edges[-1], values[0])
 
 
 def term_values(terms: Sequence[Any], function_values: Any, xp: Any) -> Iterator[Any]:
