@@ -31,7 +31,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy  # whose parts are loaded when they are used
 
-from .._util.arguments import argument, check_number, check_positive, parameter
+from .._util.arguments import argument, argument_error, check_number, check_positive, parameter
 from . import tweedie
 from .decision import best_codes, class_probabilities, sigmoid, softmax
 from .risk_sets import RiskSets
@@ -229,6 +229,11 @@ class Loss:
     def marginal_loss(self) -> Loss:
         """The loss of a single output, by which terms are chosen."""
         return self
+
+    @property
+    def columns_of_predictors(self) -> dict[str, tuple[str | int, ...] | None]:
+        """Columns whose terms each of several predictors has, by argument; None for all."""
+        return {}
 
     def n_common_predictors(self, n_outputs: int) -> int:
         """Linear predictors that have one likelihood; 0 if each output has its own."""
@@ -733,14 +738,34 @@ class LocationScale(Loss):
     −log-likelihood, ½(y − μ)²/σ² + log σ. Both have the terms of the model, with smoothing
     parameters of their own: a term that one of them does not need vanishes from it.
 
+    Parameters
+    ----------
+    scale_terms, mean_terms : list of str or int, optional
+        Names or positions of the columns whose terms the log standard deviation, or the mean, has:
+        a pair if both of its columns are there. None, the default, is all of them; ``[]`` is a
+        constant.
+
     Examples
     --------
     >>> import kernelmaps as km
-    >>> model = km.AdditiveRegressor(loss=km.losses.LocationScale())
+    >>> model = km.AdditiveRegressor(loss=km.losses.LocationScale(scale_terms=["x"]))
     """
 
+    scale_terms: Sequence[str | int] | None = None
+    mean_terms: Sequence[str | int] | None = None
     family, has_variance, has_scale = "normal", False, False
     output_names = "mean", "log standard deviation"
+
+    def __post_init__(self) -> None:
+        for name in ("scale_terms", "mean_terms"):
+            given = getattr(self, name)
+            if not isinstance(given, list | tuple | None):
+                raise argument_error("LocationScale", name, given, "a list of columns, or None")
+            object.__setattr__(self, name, None if given is None else tuple(given))
+
+    @property
+    def columns_of_predictors(self):
+        return {"mean_terms": self.mean_terms, "scale_terms": self.scale_terms}
 
     @property
     def dispersion(self):
@@ -760,7 +785,7 @@ class LocationScale(Loss):
                 "AdditiveRegressor: loss='location_scale' needs targets that differ: with equal "
                 "ones there is no standard deviation. Use loss='squared_error'."
             )
-        return StandardisedLocationScale(unit=float(np.sqrt(variance)))
+        return StandardisedLocationScale(self, float(np.sqrt(variance)))
 
     def loss_of_rows(self, scores, dispersion):
         return SquaredError(), np.exp(2 * scores[:, 1])
@@ -778,6 +803,7 @@ class StandardisedLocationScale(JointLoss):
     The Hessian is the expected one, which has no entries between the mean and the log scale.
     """
 
+    fitted: Loss = LocationScale()
     unit: float = 1.0
     n_predictors = 2
     has_scale = False
@@ -785,10 +811,6 @@ class StandardisedLocationScale(JointLoss):
     @property
     def dispersion(self):
         return 1.0
-
-    @property
-    def fitted(self):
-        return LocationScale()
 
     @property
     def base(self):
@@ -1824,13 +1846,17 @@ def find_loss(
 
 
 def parse_loss(text: str) -> str | Loss:
-    """A loss as a command has it: a name, or with its parameter, as in ``quantile:0.9``."""
+    """A loss as a command has it: a name, or with its parameter, as in ``quantile:0.9``, or with
+    the columns of its scale, ``location_scale:x,z``.
+    """
     name, colon, value = text.partition(":")
     loss = LOSSES.get(name)
     if not colon or loss is None or not fields(loss):
         return text
+    of_columns = bool(loss.columns_of_predictors)
     try:
-        return replace(loss, **{fields(loss)[0].name: float(value)})
+        given: Any = [item for item in value.split(",") if item] if of_columns else float(value)
+        return replace(loss, **{fields(loss)[0].name: given})
     except ValueError as error:
         raise ValueError(f"{argument('loss', text)}: {error}") from None
 

@@ -129,3 +129,45 @@ def test_exits_and_streams_give_the_mean_and_the_scale(seed, tmp_path):
     streamed = km.AdditiveRegressor(loss="location_scale").fit(chunks)
     np.testing.assert_allclose(streamed.predict_scale(X), expected[:, 1], rtol=1e-5)
     assert set(model.to_tables()["g"]["output"]) == {"mean", "log standard deviation"}
+
+
+def test_a_scale_without_terms_is_constant(seed):
+    """The mean is that of squared error; the standard deviation, of its residuals."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"x": rng.random(500), "g": rng.choice(list("abc"), 500)})
+    y = 1e3 * (np.sin(6 * X["x"]) + (X["g"] == "a") + 0.3 * rng.normal(size=500))
+    model = km.AdditiveRegressor(km.losses.LocationScale(scale_terms=[])).fit(X, y)
+    plain = km.AdditiveRegressor().fit(X, y)
+    difference = model.predict(X) - plain.predict(X)
+    _, errors = plain.predict(X, return_std=True)
+    assert np.sqrt(np.mean(difference**2)) < 0.1 * np.sqrt(np.mean(errors**2))
+    assert np.ptp(model.predict_scale(X)) == 0
+    root = np.sqrt(np.mean((y - model.predict(X)) ** 2))  # of maximum likelihood
+    np.testing.assert_allclose(model.predict_scale(X), root, rtol=1e-5)
+    assert model.edf_[1] == pytest.approx(1.0, abs=1e-9)
+    frame = model.summary().to_frame()
+    of_scale = frame[frame["output"] == "log standard deviation"]
+    assert (of_scale["low"] == 0).all()
+    assert (of_scale["p_value"] == 1).all()
+
+
+def test_each_predictor_has_its_own_terms(seed, tmp_path):
+    """The mean is a function of x, the scale of z; files and streams of rows keep that."""
+    rng, n = np.random.default_rng(seed), 1000
+    X = pd.DataFrame({"x": rng.random(n), "z": rng.random(n)})
+    scale = np.exp(-1.5 + np.sin(6 * X["z"]))
+    y = np.sin(6 * X["x"]) + scale * rng.normal(size=n)
+    loss = km.losses.LocationScale(scale_terms=["z"], mean_terms=["x"])
+    model = km.AdditiveRegressor(loss, interactions=[("x", "z")]).fit(X, y)
+    assert np.mean(np.abs(model.predict_scale(X) / scale - 1)) < 0.1
+    shuffled = rng.permutation(n)
+    other = X.assign(x=X["x"].to_numpy()[shuffled])
+    np.testing.assert_array_equal(model.predict_scale(other), model.predict_scale(X))
+    other = X.assign(z=X["z"].to_numpy()[shuffled])
+    np.testing.assert_array_equal(model.predict(other), model.predict(X))
+    km.save(model, tmp_path / "model.kmap")
+    loaded = km.load(tmp_path / "model.kmap")
+    assert loaded.loss_ == loss == model.loss_
+    np.testing.assert_array_equal(loaded.predict_scale(X), model.predict_scale(X))
+    streamed = km.AdditiveRegressor(loss).fit([(X[:500], y[:500]), (X[500:], y[500:])])
+    np.testing.assert_allclose(streamed.predict_scale(X), model.predict_scale(X), rtol=1e-4)

@@ -175,6 +175,15 @@ CALLS = {
     "one target": (
         lambda: km.AdditiveRegressor("location_scale").fit(X, np.ones(60)), "targets that differ"
     ),
+    "a scale of unknown columns": (
+        lambda: GAM(km.losses.LocationScale(["x9"])).fit(X, y), "scale_terms names .*'x9'"
+    ),
+    "a scale of a column without a term": (
+        lambda: GAM(km.losses.LocationScale(["x0"]), terms=["x1"]).fit(X, y), "has no term"
+    ),
+    "columns of a scale": (
+        lambda: km.losses.LocationScale("x0"), "scale_terms must be a list of columns"
+    ),
     "no scale": (lambda: linear(0).fit(X, y).predict_scale(X), "has no scale of each row"),
     "shape of which function": (
         lambda: km.AdditiveRegressor("location_scale", constraints={0: "increasing"}).fit(X, y),

@@ -335,6 +335,12 @@ def _check_settings(books: Sequence[Codebook], settings: GamSettings) -> None:
                 "would undo. Leave one of them out."
             )
     _check_pair_constraints(books, settings)
+    used = set(settings.terms).union(*settings.pairs, *settings.surfaces)
+    for given in settings.columns_of_predictors:
+        for j in (given or set()) - used:
+            raise ValueError(
+                f"{owner}: {argument('loss')} names terms of {books[j].name!r}, which has no term."
+            )
     for columns in settings.surfaces:
         for j in columns:
             if not len(books[j].nodes):

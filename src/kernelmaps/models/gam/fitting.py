@@ -188,6 +188,11 @@ def _fit_jointly(design: AdditiveDesign, loss: JointLoss, settings: GamSettings)
     rho, fixed = _initial_smoothing(design, settings)
     if not loss.shares_smoothing:
         rho, fixed = np.repeat(rho, predictors.count), np.repeat(fixed, predictors.count)
+    for k, columns in enumerate(settings.columns_of_predictors):
+        for term, _, smoothing in design.slices():
+            if columns is not None and not columns.issuperset(term.columns):
+                at = np.arange(len(rho)).reshape(-1, predictors.count)[smoothing, k]
+                rho[at], fixed[at] = REML.absent, True
     fit = fit_penalised(rows, loss, rho, fixed, max_iter=settings.max_iter)
     penalty = Penalties.from_bases(design.bases, predictors).diagonal(fit.rho)
     n = design.total_weight

@@ -230,6 +230,8 @@ class _Output:
                 [1.0, df / special.chdtri(df, 0.025), df / special.chdtri(df, 0.975)]
             )
         at = fit.active_in(span)
+        if not len(at):
+            return np.zeros(3)
         prior = fit.dispersion / self.penalty[fit.active[at]]
         ends = variance_interval(
             fit.beta[fit.active[at]], fit.covariance[np.ix_(at, at)], prior, self.residual_df

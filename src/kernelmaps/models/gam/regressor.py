@@ -51,7 +51,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         with trials as `exposure`) and "beta" (shares in (0, 1)) with a logit link. "poisson" is
         quasi-Poisson: its dispersion is estimated, and y may be any numbers >= 0, such as rates or
         amounts. "location_scale" fits the mean and the log standard deviation. Objects have
-        parameters: ``km.losses.Poisson(dispersion=1)``, ``km.losses.Quantile(0.9)``.
+        parameters: ``km.losses.Poisson(dispersion=1)``, ``km.losses.Quantile(0.9)``,
+        ``km.losses.LocationScale(scale_terms=["x"])``.
     terms : list or dict, optional
         A list of all terms (columns, pairs of columns, :class:`Term`), or a mapping from columns to
         kinds ("spline", "linear", "parametric", "category", "periodic"), a :class:`Term`, or

@@ -163,6 +163,8 @@ class GamSettings:
         What weights of rows are: relative, numbers of repeated rows, or inverse variances.
     estimates_parameter : bool
         Whether the loss has a parameter that is estimated with the smoothing parameters.
+    columns_of_predictors : tuple of set of int, or None
+        The columns whose terms each linear predictor of a loss has; None for all.
     eliminates_levels : bool
         Whether the levels of the largest factor are eliminated from systems of equations.
     """
@@ -180,6 +182,7 @@ class GamSettings:
     estimates_parameter: bool = False
     eliminates_levels: bool = True
     pair_constraints: dict[tuple[int, ...], Shapes] = field(default_factory=dict)
+    columns_of_predictors: tuple[set[int] | None, ...] = ()
 
     def shapes_of(self, column: int) -> set[str]:
         """Shapes of the functions of a column, alone and in pairs."""
@@ -202,6 +205,10 @@ def resolve_settings(model: Any, columns: TableReader) -> GamSettings:
         terms, pairs, max_pairs, _resolve_smoothing(model.smoothing, columns, owner),
         by_column, int(model.max_iter), model.n_jobs, owner, model.weights, surfaces,
         pair_constraints=by_pair,
+        columns_of_predictors=tuple(
+            None if given is None else {columns.position(item, owner, name) for item in given}
+            for name, given in model._loss.columns_of_predictors.items()
+        ),
     )  # fmt: skip
 
 

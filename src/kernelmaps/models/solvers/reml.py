@@ -94,6 +94,8 @@ class RemlOptions:
     # Penalty, in units of the sum of the working weights, beyond which a coefficient is left out:
     # less than a hundredth of it would remain.
     negligible_penalty: float = 100.0
+    # ρ of a term that a linear predictor does not have: beyond the largest of any number of rows.
+    absent: float = 60.0
     # Precision of ρ (standard deviation 3) in the covariance for its uncertainty: a function that
     # has vanished says nothing about its ρ.
     min_precision: float = 1 / 9
@@ -248,12 +250,13 @@ class Penalties:
         weights in the diagonal of ZᵀWZ. With a penalty of 100 times that, less than a hundredth is
         left of what they would be without, far below their standard errors. The smoothest of a
         group stays, since it would be the first to come back, unless a screening brings groups
-        back. Levels always stay.
+        back, or the term is not there. Levels always stay.
         """
         active = self.diagonal(rho) <= REML.negligible_penalty * working_weight
         active[self.n_dense :] = True
         if not screened:
-            active |= self.order_within == 0
+            is_there = np.append(rho < REML.absent, True)[self.smoothing_index]
+            active |= (self.order_within == 0) & is_there
         return np.flatnonzero(active)
 
     @property
