@@ -464,8 +464,7 @@ class _Statement:
         book, x = self.predictor.books[j], self.inputs[j]
         if book.kind == "number":
             return [_curve(x, piece, k) for k in range(len(piece.missing))]
-        numbers = np.array([np.nan, *range(-1, len(book.levels))])  # in the order of the codes
-        texts = [[*map(_real, of_code)] for of_code in piece.values_at(numbers)]
+        texts = [[*map(_real, of_code)] for of_code in piece.values_at(book.numbers_of_codes)]
         keys, key = _level_keys(book, j in self.numbers), self.numbers.get(j, x)
         if not book.is_large:
             return [

@@ -452,6 +452,15 @@ class AdditivePredictor:
         return self.fitted_loss.link
 
     @property
+    def column_counts(self) -> list[np.ndarray]:
+        """Weights of the training rows by code, of each column; ones where it has no term."""
+        counts = [np.ones(book.n_codes) for book in self.books]
+        for term in self.terms:
+            if len(term.columns) == 1:
+                counts[term.columns[0]] = term.counts
+        return counts
+
+    @property
     def output_names(self) -> list[str]:
         """What scores are of, where there are several: classes, or a mean and a log scale."""
         if self.classes is None or len(self.intercept) == 1:
