@@ -499,6 +499,20 @@ class AdditivePredictor:
         _ = self.classes_  # others have no probabilities
         return lambda X: self.probabilities(self._scores_of_table(X))
 
+    @property
+    def predict_with_scale(self) -> Callable[..., np.ndarray]:
+        """Means and standard deviations (n, 2) of observations for the rows of a table."""
+        if self.classes is not None or len(self.intercept) == 1:
+            raise AttributeError(f"{self.estimator} has no standard deviation of each row")
+
+        def predict(X: Any, *, exposure: Any = None) -> np.ndarray:
+            if exposure is not None:
+                check_exposure_has_use(self.fitted_loss)
+            scores = self._scores_of_table(X)
+            return np.column_stack([self.predictions(scores), np.exp(scores[:, 1])])
+
+        return predict
+
     def predictions(self, scores: np.ndarray) -> np.ndarray:
         """The inverse of the link, or the most probable classes, of scores (n, n_outputs)."""
         if self.classes is not None:
