@@ -136,7 +136,7 @@ def to_sql(
     >>> flats = pd.DataFrame({"area": np.linspace(20, 90, 50)})
     >>> model = km.AdditiveRegressor().fit(flats, 80 * np.sqrt(flats["area"]))
     >>> print(km.to_sql(model, "flats", columns=["id"]).splitlines()[-1])
-    SELECT s."id", s."score" AS "prediction" FROM "scores" AS s
+    SELECT s."id", s."score 0" AS "prediction" FROM "score" AS s
     """
     predictor = fitted_predictor(model, "to_sql")
     check_choice("to_sql", "dialect", dialect, tuple(_DIALECTS))
@@ -355,17 +355,15 @@ class _Statement:
             (t, k): (f"f({term.name}){end}", values[t][k])
             for t, term in enumerate(terms) for k, end in enumerate(ends)
         })  # fmt: skip
-        scores = self.add("scores", {
-            k: (f"score{end}", " + ".join([
-                _real(predictor.intercept[k]), *(contributions[t, k] for t in range(len(terms)))
-            ]))
-            for k, end in enumerate(ends)
-        })  # fmt: skip
+        scores = self.add_each("score", [
+            " + ".join([_real(intercept), *(contributions[t, k] for t in range(len(terms)))])
+            for k, intercept in enumerate(predictor.intercept)
+        ])  # fmt: skip
         result = [f"s.{_identifier(name)}" for name in self.kept]
         result += contributions.values() if with_terms else []
         means = ["prediction", "standard_deviation"][: len(ends)]
         names = [f"probability_{label}" for label in labels] or means
-        for name, value in zip(names, self.add_predictions([*scores.values()]), strict=True):
+        for name, value in zip(names, self.add_predictions(scores), strict=True):
             result.append(f"{value} AS {self.unique_name(name)}")
         expressions = ",\n".join(self.expressions)
         return f"WITH {expressions}\nSELECT {', '.join(result)} FROM {self.source} AS s"
