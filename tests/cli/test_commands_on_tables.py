@@ -224,6 +224,28 @@ def test_explain_writes_the_page_of_a_model(model, rides, tmp_path):
     assert_refused(2, ".html", "explain", model, "--report", tmp_path / "page.txt")
 
 
+def test_a_scale_is_a_second_column(tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.random(N), "z": rng.random(N)})
+    y = np.sin(6 * X["x"]) + np.exp(X["z"] - 1) * rng.normal(size=N)
+    rows, model = tmp_path / "rows.csv", tmp_path / "model.kmap"
+    X.assign(y=y).to_csv(rows, index=False)
+    run("fit", rows, "-t", "y", "--loss", "location_scale:z", "-o", model)
+    run("predict", model, rows, "-o", tmp_path / "new.csv")
+    written, fitted = pd.read_csv(tmp_path / "new.csv"), km.load(model)
+    assert written.columns.tolist() == ["y", "standard_deviation"]
+    expected = np.column_stack([fitted.predict(X), fitted.predict_scale(X)])
+    np.testing.assert_allclose(written, expected, rtol=1e-9)
+    assert fitted.loss_.scale_terms == ("z",)
+    assert "no probabilities" in invoke("predict", model, rows, "--proba").output
+    np.save(tmp_path / "rows.npy", X.to_numpy())  # without names, which the estimator reads
+    fitted = km.AdditiveRegressor("location_scale").fit(X.to_numpy(), y)
+    km.save(fitted, model)
+    lines = run("predict", model, tmp_path / "rows.npy").splitlines()
+    scale = float(lines[1].split(",")[1])
+    assert scale == pytest.approx(fitted.predict_scale(X.to_numpy()[:1])[0])
+
+
 def test_classes_of_a_table_have_probabilities(rides, tmp_path):
     out = tmp_path / "m.kmap"
     told = json.loads(run("fit", rides, "-t", "tip", "--drop", "fare", "-o", out, "--json"))
@@ -465,7 +487,7 @@ def test_a_table_is_exported_as_tables_of_effects(model, tmp_path):
     assert written["band or level"].tolist() == expected["band"].astype(str).tolist()
     np.testing.assert_allclose(written["effect"], expected["effect"], rtol=1e-12)
     for step in ("wide", "area=wide"):
-        assert_refused(2, "--step must be a number, or COLUMN=NUMBER", "export", model, out,
+        assert_refused(2, "--step must be a number, or NAME=NUMBER", "export", model, out,
                        "--step", step)  # fmt: skip
 
 
@@ -484,7 +506,7 @@ def test_a_table_is_edited(model, rides, tmp_path):
     predictions = run("predict", out, rides)
     first = float(predictions.splitlines()[1].split(",")[1])
     assert first == pytest.approx(km.load(out).predict(X)[0])
-    for option, words in (("x", "--effect must be a number, or LEVEL=NUMBER"),
+    for option, words in (("x", "--effect must be a number, or NAME=NUMBER"),
                           ("Rome=1", "column 'city' has no level 'Rome'")):  # fmt: skip
         assert_refused(2, words, "edit", model, out, "--term", "city", "--effect", option)
     ends = ["--term", "area", "--effect", "0", "--between", "a,b"]

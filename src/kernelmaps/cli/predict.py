@@ -56,6 +56,8 @@ def predict(
 ) -> None:
     """Predict with a saved model; columns are found by their names.
 
+    A model of the loss location_scale has a second column, the standard deviation.
+
     Examples:
 
     `kernelmaps predict model.kmap new.csv`
@@ -123,16 +125,19 @@ def predict_rows(
     one = [metadata.get("target") or "prediction"]
     if metadata.get("event"):
         one = ["log_hazard"]
+    predict_with_scale = getattr(getattr(fitted, "predictor_", fitted), "predict_with_scale", None)
+    if predict_with_scale is not None:
+        one.append("standard_deviation")
     names = [str(item) for item in fitted.classes_] if proba else one
+    predict = fitted.predict_proba if proba else predict_with_scale or fitted.predict
 
     def blocks() -> Iterator[list[list[Any]]]:
         for rows in saved.blocks(data, keep=keep, exposure=exposure, encoding=encoding):
             options = {} if rows.exposure is None else {"exposure": rows.exposure}
-            predict = fitted.predict_proba if proba else fitted.predict
             values = np.asarray(predict(rows.X, **options))
             columns = [
                 *rows.extra_columns.values(),
-                *(values.T.tolist() if proba else [values.tolist()]),
+                *(values.T.tolist() if len(names) > 1 else [values.ravel().tolist()]),
             ]
             yield [list(cells) for cells in zip(*columns)]
         warn_beyond("predict", getattr(saved.model, "rows_beyond", {}), stacklevel=2)

@@ -318,8 +318,7 @@ def _form(report_rows: ReportRows, selected: Mapping[str, Any]) -> dict[str, Any
     if getattr(model, "predictor_", None) is None:
         return None
     read = {label: model.reader_.read(one, "model_report") for label, (one, _) in selected.items()}
-    outputs = output_names(model) or ["prediction"]
-    return form_data(model.predictor_, outputs, read)
+    return form_data(model.predictor_, read)
 
 
 def _rows(

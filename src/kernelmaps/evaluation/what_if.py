@@ -27,9 +27,7 @@ MAX_POSTERIOR, MAX_TABLES = 2 << 20, 12 << 20
 LINKS = ("identity", "log", "logit", "softmax", "cumulative logit")  # that the script has
 
 
-def form_data(
-    model: AdditivePredictor, outputs: Sequence[str], rows: Mapping[str, Sequence[Column]]
-) -> dict[str, Any]:
+def form_data(model: AdditivePredictor, rows: Mapping[str, Sequence[Column]]) -> dict[str, Any]:
     """What the form of a page needs, or a sentence that says why there is none.
 
     It begins with the values that most training rows have, or with one of some `rows`.
@@ -41,39 +39,40 @@ def form_data(
         return {"sentence": f"Predictions with the link {model.link!r} have no form."}
     if sum(term.values.nbytes for term in model.terms) > MAX_TABLES:
         return {"sentence": "The tables of this model are too large for a form."}
-    inputs = _inputs(model)
     starts = {"typical values": _typical_row(model)}
     for name, columns in rows.items():
-        numbers = [
-            book.numbers(column, "") for book, column in zip(model.books, columns, strict=True)
-        ]
-        starts[name] = [float(of_row[0]) for of_row in numbers]
-    return {
+        cells = zip(model.books, columns, strict=True)
+        starts[name] = [float(book.numbers(column, "")[0]) for book, column in cells]
+    return _pack({
         "link": model.link,
         "thresholds": getattr(model.fitted_loss, "thresholds", None),
-        "outputs": list(outputs),
+        "outputs": model.output_names,
         "classes": [] if model.classes is None else [str(label) for label in model.classes],
         "intercept": model.intercept.tolist(),
         "books": [
-            {"category": book.kind == "category", "levels": book.levels, "nodes": _pack(book.nodes)}
+            {"category": book.kind == "category", "levels": book.levels, "nodes": book.nodes}
             for book in model.books
         ],
-        "inputs": inputs,
+        "inputs": _inputs(model),
         "terms": [_term(model, term) for term in model.terms],
-        "moved": [
-            [moved.pair, moved.single, _pack(moved.term.values)] for moved in model.moved_parts
-        ],
+        "moved": [[moved.pair, moved.single, moved.term.values] for moved in model.moved_parts],
         "starts": [
             [name, [None if np.isnan(x) else x for x in values]] for name, values in starts.items()
         ],
         **_posterior(model),
-    }  # fmt: skip
+    })  # fmt: skip
 
 
-def _pack(values: np.ndarray) -> str:
-    """An array as the text of its bytes, of the width that it has."""
-    little_endian = values.astype(values.dtype.newbyteorder("<"))
-    return f"f{values.dtype.itemsize}" + b64encode(little_endian.tobytes()).decode()
+def _pack(item: Any) -> Any:
+    """The same with arrays as the text of their bytes, of the width that they have."""
+    if isinstance(item, dict):
+        return {key: _pack(value) for key, value in item.items()}
+    if isinstance(item, list | tuple):
+        return [_pack(value) for value in item]
+    if not isinstance(item, np.ndarray):
+        return item
+    little_endian = item.astype(item.dtype.newbyteorder("<"))
+    return f"f{item.dtype.itemsize}" + b64encode(little_endian.tobytes()).decode()
 
 
 def _inputs(model: AdditivePredictor) -> list[dict[str, Any]]:
@@ -82,42 +81,36 @@ def _inputs(model: AdditivePredictor) -> list[dict[str, Any]]:
     Each has the positions of the columns of the model that it is read as.
     """
     position = {book.name: j for j, book in enumerate(model.books)}
-    importance = dict.fromkeys(position.values(), -1.0)
+    importance = dict.fromkeys(position.values(), -1.0)  # of columns without a term
     for term in model.terms:
         for j in term.columns:
             importance[j] = max(importance[j], term.importance)
     inputs = []
     for how in model.reader.columns:
         books = [position[name] for name in how.features]
-        if max((importance[j] for j in books), default=-1.0) < 0:
+        largest = max((importance[j] for j in books), default=-1.0)
+        if largest < 0:
             continue
         book = model.books[books[0]]
-        item: dict[str, Any] = {
-            "name": how.name,
-            "unit": how.unit,
-            "kind": how.kind,
-            "books": books,
-        }
+        item: dict[str, Any] = {"name": how.name, "unit": how.unit, "kind": how.kind}
+        item["books"] = books
         if how.kind == "date":
             item |= {"parts": how.parts, "weekdays": WEEKDAYS}
         elif len(book.nodes):
             whole = book.exact and not (book.nodes % 1).any()
             item |= {"low": book.nodes[0], "high": book.nodes[-1], "whole": whole}
-        inputs.append((-max(importance[j] for j in books), item))
+        inputs.append((-largest, item))
     return [item for _, item in sorted(inputs, key=lambda pair: pair[0])]
 
 
 def _typical_row(model: AdditivePredictor) -> list[float]:
     """Medians of numbers and the most frequent levels, as numbers of the engine."""
-    weights = {term.columns[0]: term.counts for term in model.terms if not term.coarse}
     row = []
-    for j, book in enumerate(model.books):
-        weight = weights.get(j, np.ones(book.n_codes))
+    for book, weight in zip(model.books, model.column_counts, strict=True):
         if book.kind == "category":
             row.append(float(np.argmax(weight[OTHER + 1 :])) if book.levels else -1.0)
         elif len(book.nodes):
-            share = np.cumsum(weight[1:]) / max(weight[1:].sum(), 1e-300)
-            median = float(book.nodes[min(np.searchsorted(share, 0.5), len(share) - 1)])
+            median = float(book.quantiles(weight, 0.5))
             spread = float(np.ptp(book.nodes)) or abs(median) or 1.0
             row.append(round(median, 3 - int(np.floor(np.log10(spread)))))
         else:
@@ -129,7 +122,7 @@ def _term(model: AdditivePredictor, term: FittedTerm) -> dict[str, Any]:
     """A term as the script takes it."""
     goes_on = term.extrapolation == "linear"
     plain = {
-        "name": term.name, "columns": term.columns, "values": _pack(term.values),
+        "name": term.name, "columns": term.columns, "values": term.values,
         "straight": term.kind in STRAIGHT, "period": term.period,
         # Whether it goes on beyond the training rows, and whether its standard errors do.
         "open": [goes_on, goes_on or term.kind in ("spline", "pair")],
@@ -141,9 +134,9 @@ def _term(model: AdditivePredictor, term: FittedTerm) -> dict[str, Any]:
         nodes = term.positions[axis] if is_interpolated(term, axis) else np.zeros(0)
         last = last_code(term, axis)
         sides.append({
-            "nodes": _pack(nodes), "coarse": term.coarse[axis].tolist(), "last": last,
+            "nodes": nodes, "coarse": term.coarse[axis].tolist(), "last": last,
             "mean": linear_mean(term, axis) if last else 0.0,
-            "edges": _pack(model.books[j].edges),
+            "edges": model.books[j].edges,
         })  # fmt: skip
     return plain | {"sides": sides, "across": term.values.shape[1]}
 
@@ -163,15 +156,13 @@ def _posterior(model: AdditivePredictor) -> dict[str, Any]:
             f"at most {MAX_POSTERIOR >> 20}. predict(X, return_std=True) has the standard error."
         }
     plain: dict[str, Any] = {
-        "bases": [_pack(basis) for basis in posterior.bases],
+        "bases": posterior.bases,
         "widths": [basis.shape[1] for basis in posterior.bases],
-        "factors": [_pack(factor) for factor in factors],
+        "factors": factors,
     }
     if levels is not None:
         plain["levels"] = {
-            "term": levels.term,
-            "loadings": [_pack(loading) for loading in levels.loadings],
-            "directions": [_pack(direction) for direction in levels.directions],
-            "variances": [_pack(variance) for variance in levels.variances],
-        }
+            "term": levels.term, "loadings": levels.loadings, "directions": levels.directions,
+            "variances": [*levels.variances],
+        }  # fmt: skip
     return plain

@@ -682,7 +682,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         if rows is not None:
             n = len(rows[0])
             exposure = np.ones(n) if exposure is None else self._row_values(exposure, n, "exposure")
-        return effect_tables(self.predictor_, step, self._output_names(), rows, exposure)
+        return effect_tables(self.predictor_, step, rows, exposure)
 
     @property
     def edits_(self) -> list[str]:

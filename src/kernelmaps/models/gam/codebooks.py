@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -96,6 +97,17 @@ class Codebook:
     def is_large(self) -> bool:
         """Whether the column is a category of so many levels that its codes are no bytes."""
         return self.kind == "category" and self.n_codes > CODING.max_codes
+
+    @property
+    def numbers_of_codes(self) -> np.ndarray:
+        """What stands for each code among `numbers`: nodes, or positions of levels."""
+        levels = np.arange(-1.0, len(self.levels))
+        return np.append(np.nan, self.nodes if self.kind == "number" else levels)
+
+    def quantiles(self, counts: np.ndarray, shares: Any) -> np.ndarray:
+        """Nodes that reach these shares of the rows, whose codes have these weights."""
+        reached = np.cumsum(counts[1:]) / max(counts[1:].sum(), 1e-300)
+        return self.nodes[np.minimum(np.searchsorted(reached, shares), len(self.nodes) - 1)]
 
     def with_range(self, low: float, high: float) -> Codebook:
         """The same for training rows with other ends."""

@@ -33,7 +33,7 @@ class Axis:
     labels : list
         Intervals or names of levels.
     edges : ndarray
-        Where bands begin, the first one excepted.
+        Where bands begin, the first one excepted; of levels, their positions.
     cells : Column
         A value of the column for each row.
     """
@@ -52,21 +52,9 @@ class Axis:
         """The rows as they are shown: those of missing values and of other levels at the end."""
         return np.roll(np.arange(len(self.labels)), -2 if self.head == "level" else -1)
 
-    def rows_of(self, column: Column, owner: str) -> np.ndarray:
-        """The row of the table for each cell of a column."""
-        if self.head == "level":
-            return self.book.category_codes(column, owner)
-        return self._rows_of_numbers(self.book.numbers(column, owner))
-
-    def _rows_of_numbers(self, numbers: np.ndarray) -> np.ndarray:
+    def rows_of(self, numbers: np.ndarray) -> np.ndarray:
+        """The row of the table for each value of the column, as `Codebook.numbers` has them."""
         return np.where(np.isnan(numbers), 0, np.searchsorted(self.edges, numbers, "right") + 1)
-
-    @property
-    def row_of_code(self) -> np.ndarray:
-        """The row of the table for each code of the column."""
-        if self.head == "level":
-            return np.arange(self.book.n_codes)
-        return self._rows_of_numbers(np.append(np.nan, self.book.nodes))
 
 
 def make_axis(book: Codebook, weight: np.ndarray, step: Any, owner: str) -> Axis:
@@ -80,8 +68,8 @@ def make_axis(book: Codebook, weight: np.ndarray, step: Any, owner: str) -> Axis
         levels = [*book.levels, max(book.levels, default="") + "."]  # the last one is unseen
         codes = np.array([-1, len(book.levels), *range(len(book.levels))])
         cells = Column(book.name, None, codes, levels)
-        return Axis(book, [*names, *book.levels], np.zeros(0), cells)
-    edges = _band_edges(book, weight[1:], step, owner)
+        return Axis(book, [*names, *book.levels], np.arange(len(book.levels)), cells)
+    edges = _band_edges(book, weight, step, owner)
     ends = np.concatenate([[-np.inf], edges, [np.inf]])
     bands = [pd.Interval(*band, closed="left") for band in pairwise(ends.tolist())]
     # The mean of the training rows in a band; of one without rows its middle, or its end.
@@ -109,8 +97,7 @@ def _band_edges(book: Codebook, weight: np.ndarray, step: Any, owner: str) -> np
         return np.zeros(0)
     low, high = nodes[0], nodes[-1]
     if step is None:
-        share = np.cumsum(weight) / max(weight.sum(), 1e-300)
-        low, high = nodes[np.minimum(np.searchsorted(share, (0.01, 0.99)), len(nodes) - 1)]
+        low, high = book.quantiles(weight, (0.01, 0.99))
         width = max((high - low) / N_BANDS, np.diff(nodes).min())
         power = 10.0 ** np.floor(np.log10(width))
         step = power * next(m for m in (1, 2, 5, 10) if m * power >= width * (1 - 1e-9))
@@ -124,7 +111,6 @@ def _band_edges(book: Codebook, weight: np.ndarray, step: Any, owner: str) -> np
 def effect_tables(
     model: AdditivePredictor,
     step: Any,
-    outputs: Sequence[str],
     rows: Sequence[Column] | None = None,
     exposure: np.ndarray | None = None,
 ) -> dict[str, Any]:
@@ -134,9 +120,7 @@ def effect_tables(
         steps = {model.reader.position(key, owner, "step"): step[key] for key in step}
     else:
         steps = {j: step for j, book in enumerate(books) if book.kind == "number"}
-    weights = {term.columns[0]: term.counts for term in model.terms if not term.coarse}
-    weights = {j: weights.get(j, np.ones(book.n_codes)) for j, book in enumerate(books)}
-    tables: dict[str, Any] = {}
+    weights, tables = model.column_counts, {}
     for t, term in enumerate(model.terms):
         if term.values.ndim != 1 + len(term.columns):
             raise ValueError(
@@ -147,35 +131,32 @@ def effect_tables(
         axes = [make_axis(books[j], weights[j], steps.get(j), owner) for j in term.columns]
         if rows is None:
             total = term.counts
-            codes = zip(axes, term.coarse, [weights[j] for j in term.columns])
-            for axis, coarse, weight in codes:  # cells of a pair are divided among the bands
+            found = [axis.rows_of(axis.book.numbers_of_codes) for axis in axes]
+            of_columns = [weights[j] for j in term.columns]
+            for axis, places, coarse, weight in zip(axes, found, term.coarse, of_columns):
+                # Cells of a pair are divided among the bands.
                 shares = np.zeros((total.shape[0], len(axis.labels)))
-                np.add.at(shares, (coarse, axis.row_of_code), weight + 1e-300)
+                np.add.at(shares, (coarse, places), weight + 1e-300)
                 shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
                 total = np.tensordot(total, shares, axes=(0, 0))
             if not term.coarse:
-                total = np.bincount(axes[0].row_of_code, total, len(axes[0].labels))
+                total = np.bincount(found[0], total, len(axes[0].labels))
         else:
             total = np.zeros([len(axis.labels) for axis in axes])
-            found = [axis.rows_of(rows[j], owner) for axis, j in zip(axes, term.columns)]
+            numbers = [books[j].numbers(rows[j], owner) for j in term.columns]
+            found = [axis.rows_of(of_axis) for axis, of_axis in zip(axes, numbers)]
             np.add.at(total, tuple(found), exposure)
-        tables[term.name] = _frame(model, t, axes, total, outputs)
+        tables[term.name] = _frame(model, t, axes, total)
     return tables
 
 
-def _frame(
-    model: AdditivePredictor,
-    t: int,
-    axes: Sequence[Axis],
-    total: np.ndarray,
-    outputs: Sequence[str],
-) -> Any:
+def _frame(model: AdditivePredictor, t: int, axes: Sequence[Axis], total: np.ndarray) -> Any:
     """The table of a term, one row for each cell of its axes (and each output)."""
     import pandas as pd
 
     grid = np.meshgrid(*(axis.order for axis in axes), indexing="ij")
     places = [place.ravel() for place in grid]
-    n, n_outputs, ends = len(places[0]), len(outputs), [""]
+    n, n_outputs, ends = len(places[0]), len(model.intercept), [""]
     columns = [
         Column(book.name, None, np.full(n, -1), [])
         if book.kind == "category"
@@ -193,7 +174,7 @@ def _frame(
         if axis.head == "band":
             values["value" + end] = axis.cells.values[place].repeat(n_outputs)
     if n_outputs > 1:
-        labels[model.output_head] = np.tile(outputs, n)
+        labels[model.output_head] = np.tile(model.output_names, n)
     effect = model.contributions(columns)[:, t].ravel()
     return pd.DataFrame({
         **labels,

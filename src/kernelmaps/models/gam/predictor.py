@@ -452,6 +452,15 @@ class AdditivePredictor:
         return self.fitted_loss.link
 
     @property
+    def column_counts(self) -> list[np.ndarray]:
+        """Weights of the training rows by code, of each column; ones where it has no term."""
+        counts = [np.ones(book.n_codes) for book in self.books]
+        for term in self.terms:
+            if len(term.columns) == 1:
+                counts[term.columns[0]] = term.counts
+        return counts
+
+    @property
     def output_names(self) -> list[str]:
         """What scores are of, where there are several: classes, or a mean and a log scale."""
         if self.classes is None or len(self.intercept) == 1:
@@ -489,6 +498,20 @@ class AdditivePredictor:
         """Probabilities of the classes, in the order of `classes_`, for the rows of a table."""
         _ = self.classes_  # others have no probabilities
         return lambda X: self.probabilities(self._scores_of_table(X))
+
+    @property
+    def predict_with_scale(self) -> Callable[..., np.ndarray]:
+        """Means and standard deviations (n, 2) of observations for the rows of a table."""
+        if self.classes is not None or len(self.intercept) == 1:
+            raise AttributeError(f"{self.estimator} has no standard deviation of each row")
+
+        def predict(X: Any, *, exposure: Any = None) -> np.ndarray:
+            if exposure is not None:
+                check_exposure_has_use(self.fitted_loss)
+            scores = self._scores_of_table(X)
+            return np.column_stack([self.predictions(scores), np.exp(scores[:, 1])])
+
+        return predict
 
     def predictions(self, scores: np.ndarray) -> np.ndarray:
         """The inverse of the link, or the most probable classes, of scores (n, n_outputs)."""
