@@ -858,7 +858,8 @@ class Binomial(LogLoss):
 
     The numbers of trials are the exposures of rows, and y the numbers of successes; without an
     exposure, y are shares from 0 to 1. Each trial counts as an observation, and weights of rows
-    count as repeated ones.
+    count as repeated ones: log-likelihood and AIC are those of single trials, less the logarithms
+    of binomial coefficients, which R's have.
 
     Examples
     --------

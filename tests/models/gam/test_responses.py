@@ -286,7 +286,7 @@ def test_models_with_other_estimates_are_not_compared(seed):
         (lambda: fit("beta", [0.1, 0.0, 0.5]), "needs shares 0 < y < 1.* for loss='binomial'"),
         (lambda: fit("binomial", [0.1, 1.5, 0.5]), "needs shares 0 <= y <= 1"),
         (lambda: fit("binomial", [1, 3, 2], [2, 2, 2]), "trials as exposure, which are at least y"),
-        (lambda: fit("binomial", [0, 1, 1], [0, 1, 2]), "exposure must hold 3 positive numbers"),
+        (lambda: fit("binomial", [0, 1, 1], [0, 1, 2]), "must hold 3 positive numbers, one for each row; row 0 has 0"),
     ],
 )  # fmt: skip
 def test_bad_input_is_refused(call, message):
@@ -390,3 +390,27 @@ def test_bad_orders_are_refused(tmp_path):
             losses.Ordinal(wrong)
     with pytest.raises(ValueError, match="has other thresholds than y has classes, 4"):
         km.AdditiveClassifier(losses.Ordinal((0.0, 1.0))).fit(X, y)
+
+
+def test_words_in_the_order_of_the_alphabet_are_said(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.random(200)
+    codes = np.digitize(3 * x + rng.logistic(size=200), [1.0, 2.0])
+    y = np.array(["low", "middle", "high"])[codes]
+    with pytest.warns(UserWarning, match="high < low < middle"):
+        km.AdditiveClassifier("ordinal").fit(x[:, None], y)
+    ordered = pd.Categorical(y, ["low", "middle", "high"], ordered=True)
+    model = km.AdditiveClassifier("ordinal").fit(x[:, None], pd.Series(ordered))
+    assert model.classes_.tolist() == ["low", "middle", "high"]
+
+
+def test_a_variance_of_several_classes_is_in_its_interval(seed):
+    """The scores of three classes share the variance of a factor; the true one is 0.6²·2/3."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 30, 3000)
+    scores = 0.6 * rng.normal(size=(30, 3))[group]
+    y = np.argmax(scores + rng.gumbel(size=scores.shape), axis=1)
+    table = pd.DataFrame({"group": pd.Categorical(group.astype(str))})
+    (component,) = km.AdditiveClassifier().fit(table, y).summary().variance_components
+    assert component["low"] < component["sd"] < component["high"]
+    assert component["low"] < 0.6 * np.sqrt(2 / 3) < component["high"]

@@ -282,6 +282,8 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         self.classes_, codes = coded_labels(y)
         if self._loss.is_ordered and self._order is not None:
             self.classes_, codes = self._ordered_codes(y, self._order)
+        else:
+            self._warn_of_guessed_order()
         self._check_classes()
         if self.class_weight is not None:
             weight = weight * self._weights_by_class(y)[codes]
@@ -323,6 +325,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         checks = RowChecks(type(self).__name__, classes=np.zeros(0))
         self.classes_, counts, weights = count_labels(source, checks)
         check_classification_targets(self.classes_)
+        self._warn_of_guessed_order()
         self._check_classes()
         factors = None
         if self.class_weight is not None:
@@ -348,6 +351,18 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
                 "threshold cannot be estimated: drop it by y.cat.remove_unused_categories()."
             )
         return np.array(order, dtype=y.dtype), codes
+
+    def _warn_of_guessed_order(self) -> None:
+        """Words of ordered classes are taken in the order of the alphabet."""
+        if self._loss.is_ordered and self.classes_.dtype.kind not in "iufb":
+            order = " < ".join(map(str, self.classes_.tolist()))
+            warnings.warn(
+                f"AdditiveClassifier: the classes are words, taken as {order}. For another order, "
+                "pass rows in memory with y = pandas.Categorical(y, categories, ordered=True), or "
+                "number the classes.",
+                UserWarning,
+                stacklevel=5,
+            )
 
     def _check_classes(self) -> None:
         if len(self.classes_) < 2:

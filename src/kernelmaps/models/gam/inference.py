@@ -111,6 +111,8 @@ def build_predictor(
         for term, _, _ in slices
     ]
     joint = None if model.joint is None else _joint_output(model.joint, slices, effects)
+    if model.joint is not None and joint is not None:  # scores are combinations of predictors
+        deviations = [float(np.linalg.norm(model.joint.loss.coding[0])) * d for d in deviations]
     terms = tuple(
         _fitted_term(i, outputs, unseen[i], deviations[i], joint) for i in range(len(slices))
     )
@@ -234,7 +236,7 @@ class _Output:
             return np.zeros(3)
         prior = fit.dispersion / self.penalty[fit.active[at]]
         ends = variance_interval(
-            fit.beta[fit.active[at]], fit.covariance[np.ix_(at, at)], prior, self.residual_df
+            fit.beta[fit.active[at]], fit.posterior.block(at), prior, self.residual_df
         )
         return sd * np.sqrt([1.0, *ends])
 
@@ -322,7 +324,7 @@ def _fitted_term(
         linear=() if pair is None else pair.linear,
         n_functions=basis.n_functions, extrapolation=term.extrapolation, period=term.period,
         level_sd=(
-            np.stack([output.level_sd(i, deviation) for output in outputs], axis=-1)
+            np.stack([(joint or output).level_sd(i, deviation) for output in outputs], axis=-1)
             if deviation else None
         ),
     )  # fmt: skip

@@ -756,9 +756,13 @@ class AdditivePredictor:
 def check_exposures(exposure: np.ndarray, n_rows: int) -> np.ndarray:
     """Exposures, which must be positive."""
     exposure = np.asarray(exposure, dtype=np.float64)
-    if len(exposure) != n_rows or not (np.isfinite(exposure) & (exposure > 0)).all():
+    good = np.isfinite(exposure) & (exposure > 0)
+    if len(exposure) != n_rows or not good.all():
+        row = int(np.argmin(good))
+        where = f", got {len(exposure)}" if good.all() else f"; row {row} has {exposure[row]:g}"
         raise ValueError(
-            f"AdditiveRegressor: exposure must hold {n_rows} positive numbers, one for each row."
+            f"AdditiveRegressor: exposure (numbers of trials, say) must hold {n_rows} positive "
+            f"numbers, one for each row{where}."
         )
     return exposure
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..._util.display import html_of, table_of
-from ..shapes import PairFunction, ShapeFunction
+from ..shapes import PairFunction, ShapeFunction, tabulated_importance
 from .codebooks import MISSING, OTHER, Codebook
 from .predictor import AdditivePredictor, FittedTerm
 
@@ -99,7 +99,7 @@ def summarise(
 
     `noise` is the root of the dispersion and the ends of its interval, by output.
     """
-    records, names = [], outputs
+    records = []
     if model.fitted_loss.tests_outputs_together:
         outputs = outputs[:1]
     several, head = len(outputs) > 1, model.output_head
@@ -111,7 +111,8 @@ def summarise(
             records.append({
                 "term": term.name, "kind": term.kind, "edf": float(term.edf[of_row].sum()),
                 "ref_df": float(term.reference_df[k]), "statistic": float(term.statistic[k]),
-                "p_value": float(term.p_value[k]), "importance": term.importance,
+                "p_value": float(term.p_value[k]),
+                "importance": tabulated_importance(term.values[..., of_row], term.counts),
                 "low": float(low), "high": float(high),
             } | ({head: output} if several else {}))  # fmt: skip
     shrunk = [term.name for term in model.pure_terms if term.edf.max() < SHRUNK_EDF]
@@ -121,14 +122,14 @@ def summarise(
         facts = {**facts, "pairs": PAIRS_NOTE}
     components = [
         {"component": name, "sd": float(sd[0]), "low": float(sd[1]), "high": float(sd[2])}
-        | ({head: output} if len(names) > 1 else {})
+        | ({head: output} if several else {})
         for name, of_outputs in [*_level_sds(model), *([] if noise is None else [("noise", noise)])]
-        for output, sd in zip(names, of_outputs.T)
+        for output, sd in zip(outputs, of_outputs.T)
     ]
     if _level_sds(model):
         texts = [
             f"{item['component']} {item['sd']:.3g} ({item['low']:.3g} … {item['high']:.3g})"
-            + (f" for {item[head]}" if len(names) > 1 else "")
+            + (f" for {item[head]}" if several else "")
             for item in components
         ]
         facts = {**facts, "standard deviations (95 %)": ", ".join(texts)}

@@ -285,7 +285,10 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
             )
         if (time < 0).any():
             row = int(np.argmax(time < 0))
-            raise ValueError(f"{owner}: times must be >= 0, and row {row} has {time[row]:g}.")
+            raise ValueError(
+                f"{owner}: times must be >= 0, and row {row} has {time[row]:g}: correct such rows "
+                "or leave them out."
+            )
         start = np.full(n, -1.0) if entry is None else self._row_values(entry, n, "entry")
         if (start >= time).any() and entry is not None:
             row = int(np.argmax(start >= time))
