@@ -487,7 +487,7 @@ def test_a_table_is_exported_as_tables_of_effects(model, tmp_path):
     assert written["band or level"].tolist() == expected["band"].astype(str).tolist()
     np.testing.assert_allclose(written["effect"], expected["effect"], rtol=1e-12)
     for step in ("wide", "area=wide"):
-        assert_refused(2, "--step must be a number, or COLUMN=NUMBER", "export", model, out,
+        assert_refused(2, "--step must be a number, or NAME=NUMBER", "export", model, out,
                        "--step", step)  # fmt: skip
 
 
@@ -506,7 +506,7 @@ def test_a_table_is_edited(model, rides, tmp_path):
     predictions = run("predict", out, rides)
     first = float(predictions.splitlines()[1].split(",")[1])
     assert first == pytest.approx(km.load(out).predict(X)[0])
-    for option, words in (("x", "--effect must be a number, or LEVEL=NUMBER"),
+    for option, words in (("x", "--effect must be a number, or NAME=NUMBER"),
                           ("Rome=1", "column 'city' has no level 'Rome'")):  # fmt: skip
         assert_refused(2, words, "edit", model, out, "--term", "city", "--effect", option)
     ends = ["--term", "area", "--effect", "0", "--between", "a,b"]

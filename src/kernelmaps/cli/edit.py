@@ -11,7 +11,7 @@ import typer
 from ..export.files import save
 from . import application as cli
 from .saved_model import SavedModel
-from .settings import items
+from .settings import numbers_by_name
 
 
 @cli.command
@@ -56,7 +56,7 @@ def edit(
         blocks = list(saved.blocks(data, target=y, with_target=True, exposure=exposure))
         rows |= {name: _join([getattr(b, name) for b in blocks]) for name in ("X", "y", "exposure")}
     ends = None if between is None else _numbers(between)
-    edited = saved.model.edit(term, _effect(effect), between=ends, **rows)
+    edited = saved.model.edit(term, numbers_by_name(effect, "effect"), between=ends, **rows)
     save(edited, target, metadata=saved.metadata)
     if json:
         cli.show_json({"path": str(target), "edits": edited.edits_})
@@ -73,16 +73,6 @@ def _join(parts: list[Any]) -> Any:
 
         return pyarrow.concat_tables(parts)
     return np.concatenate(parts)
-
-
-def _effect(text: str) -> float | dict[str, float]:
-    """A number, or numbers by level."""
-    try:
-        if "=" in text:
-            return {level: float(value) for level, value in items(text, "effect")}
-        return float(text)
-    except ValueError:
-        raise ValueError(f"--effect must be a number, or LEVEL=NUMBER, got {text!r}.") from None
 
 
 def _numbers(text: str) -> list[float | None]:

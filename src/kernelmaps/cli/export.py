@@ -19,7 +19,7 @@ from ..engine import Spec
 from ..export.files import load_with_metadata, save
 from ..models.gam.functions import input_names
 from . import application as cli
-from .settings import items
+from .settings import numbers_by_name
 
 MODEL_SUFFIXES = (".kmap", ".onnx", ".h")
 FORMATS = {
@@ -110,7 +110,8 @@ def export(
     elif suffix in (".csv", ".xlsx"):
         from ..export.tables import write_tables
 
-        write_tables(content, path, step=_parse_step(step))
+        widths = None if step is None else numbers_by_name(step, "step")
+        write_tables(content, path, step=widths)
     else:
         note = write_model(content, path, metadata)
     title = content.family if isinstance(content, Spec) else type(content).__name__
@@ -122,18 +123,6 @@ def export(
     cli.say(f"{title}: {path} ({size:,} bytes)")
     if note:
         cli.say(note)
-
-
-def _parse_step(text: str | None) -> float | dict[str, float] | None:
-    """A width of bands, or widths by column."""
-    if text is None:
-        return None
-    try:
-        if "=" not in text:
-            return float(text)
-        return {name: float(value) for name, value in items(text, "step")}
-    except ValueError:
-        raise ValueError(f"--step must be a number, or COLUMN=NUMBER, got {text!r}.") from None
 
 
 def write_model(model: Any, path: AnyPath, metadata: Mapping[str, Any] | None = None) -> str:

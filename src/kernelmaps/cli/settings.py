@@ -249,6 +249,16 @@ def items(text: str | None, option: str) -> list[tuple[str, str]]:
     return items
 
 
+def numbers_by_name(text: str, option: str) -> float | dict[str, float]:
+    """A number, or numbers by column or level."""
+    try:
+        if "=" not in text:
+            return float(text)
+        return {name: float(value) for name, value in items(text, option)}
+    except ValueError:
+        raise ValueError(f"--{option} must be a number, or NAME=NUMBER, got {text!r}.") from None
+
+
 def _parse_term(name: str, text: str) -> Term | str | None:
     """``linear``, ``trend``, ``periodic:24``, or ``none`` to leave the column out."""
     kind, _, period = text.partition(":")

@@ -136,7 +136,7 @@ def to_sql(
     >>> flats = pd.DataFrame({"area": np.linspace(20, 90, 50)})
     >>> model = km.AdditiveRegressor().fit(flats, 80 * np.sqrt(flats["area"]))
     >>> print(km.to_sql(model, "flats", columns=["id"]).splitlines()[-1])
-    SELECT s."id", s."score" AS "prediction" FROM "scores" AS s
+    SELECT s."id", s."score 0" AS "prediction" FROM "score" AS s
     """
     predictor = fitted_predictor(model, "to_sql")
     check_choice("to_sql", "dialect", dialect, tuple(_DIALECTS))
@@ -326,6 +326,11 @@ class _Statement:
         self.expressions.append(f"{head}(\n SELECT {body}\n {tables})")
         return {key: f"s.{name}" for key, name in zip(columns, names)}
 
+    def add_each(self, title: str, values: Iterable[str], joins: Sequence[str] = ()) -> list[str]:
+        """Add a column for each expression, numbered; what later expressions call them."""
+        columns = {k: (f"{title} {k}", value) for k, value in enumerate(values)}
+        return list(self.add(title, columns, joins).values())
+
     def add_constants(self, title: str, heads: Sequence[str], rows: Iterable[list[str]]) -> str:
         """Add a table of constants; its name."""
         name, values = self.unique_name(title), ",\n ".join(f"({', '.join(row)})" for row in rows)
@@ -350,12 +355,10 @@ class _Statement:
             (t, k): (f"f({term.name}){end}", values[t][k])
             for t, term in enumerate(terms) for k, end in enumerate(ends)
         })  # fmt: skip
-        scores = self.add("scores", {
-            k: (f"score{end}", " + ".join([
-                _real(predictor.intercept[k]), *(contributions[t, k] for t in range(len(terms)))
-            ]))
-            for k, end in enumerate(ends)
-        })  # fmt: skip
+        scores = self.add_each("score", [
+            " + ".join([_real(intercept), *(contributions[t, k] for t in range(len(terms)))])
+            for k, intercept in enumerate(predictor.intercept)
+        ])  # fmt: skip
         result = [f"s.{_identifier(name)}" for name in self.kept]
         result += contributions.values() if with_terms else []
         means = ["prediction", "standard_deviation"][: len(ends)]
@@ -365,35 +368,31 @@ class _Statement:
         expressions = ",\n".join(self.expressions)
         return f"WITH {expressions}\nSELECT {', '.join(result)} FROM {self.source} AS s"
 
-    def add_predictions(self, scores: Mapping[int, str]) -> list[str]:
+    def add_predictions(self, scores: Sequence[str]) -> list[str]:
         """The inverse of the link; probabilities are sigmoids, scaled to sum to one."""
         link, most = self.predictor.link, _real(_MAX_EXPONENT)
         if link == "identity":
-            mean, *log_scale = scores.values()
-            return [mean, *(f"EXP({s})" for s in log_scale)]
-        if link == "cumulative logit":
-            thresholds = [_real(value) for value in self.predictor.fitted_loss.thresholds]
-            scores = {k: f"{t} - {scores[0]}" for k, t in enumerate(thresholds)}
-            scores = self.add("above", {k: (f"above {k}", s) for k, s in scores.items()})
-        elif link not in ("log", "logit", "softmax"):
-            raise ValueError(f"to_sql: predictions with the link {link!r} have no form in SQL.")
-        inverse = "EXP({0})" if link == "log" else "1.0e0 / (1.0e0 + EXP(-{0}))"
-        if link == "softmax" and len(scores) > 1:  # without the largest score, nothing overflows
+            return [scores[0], *(f"EXP({s})" for s in scores[1:])]
+        inverse = "1.0e0 / (1.0e0 + EXP(-{0}))"
+        if link == "log":
+            inverse = "EXP({0})"
+        elif link == "cumulative logit":
+            thresholds = self.predictor.fitted_loss.thresholds
+            scores = self.add_each("above", [f"{_real(t)} - {scores[0]}" for t in thresholds])
+        elif link == "softmax" and len(scores) > 1:  # nothing overflows below the largest score
             largest_of = (
-                f"WHEN {' AND '.join(f'{s} >= {other}' for other in scores.values())} THEN {s}"
-                for s in scores.values()
+                f"WHEN {' AND '.join(f'{s} >= {other}' for other in scores)} THEN {s}"
+                for s in scores
             )
-            largest = self.add("largest", {0: ("largest", _case(largest_of, "NULL"))})[0]
-            scores, inverse = {k: f"({s} - {largest})" for k, s in scores.items()}, "EXP({0})"
-        bounded = self.add("bounded", {
-            k: (f"bounded {k}", _case(
-                [f"WHEN {s} > {most} THEN {most}", f"WHEN {s} < -{most} THEN -{most}"], s
-            ))
-            for k, s in scores.items()
-        })  # fmt: skip
-        means = list(self.add("means", {
-            k: (f"mean {k}", inverse.format(s)) for k, s in bounded.items()
-        }).values())  # fmt: skip
+            (largest,) = self.add_each("largest", [_case(largest_of, "NULL")])
+            scores, inverse = [f"({s} - {largest})" for s in scores], "EXP({0})"
+        elif link not in ("logit", "softmax"):
+            raise ValueError(f"to_sql: predictions with the link {link!r} have no form in SQL.")
+        bounded = self.add_each("bounded", [
+            _case([f"WHEN {s} > {most} THEN {most}", f"WHEN {s} < -{most} THEN -{most}"], s)
+            for s in scores
+        ])  # fmt: skip
+        means = self.add_each("mean", map(inverse.format, bounded))
         if self.predictor.classes is None:
             return means
         if link == "cumulative logit":
@@ -449,14 +448,11 @@ class _Statement:
             [self.function(j, piece) for j, piece in zip(term.columns, pieces)]
             for term, pieces in zip(terms, pieces_of(self.predictor.books, terms), strict=True)
         ]
-        places = self.add("places", {
-            (t, axis): (f"place {t} {axis}", place)
-            for t, term in enumerate(terms) if term.coarse
-            for axis, (place,) in enumerate(values[t])
-        })  # fmt: skip
+        pairs = [functions for term, functions in zip(terms, values) if term.coarse]
+        places = iter(self.add_each("place", [place for sides in pairs for (place,) in sides]))
         return [
-            self.pair(term, [places[t, 0], places[t, 1]]) if term.coarse else values[t][0]
-            for t, term in enumerate(terms)
+            self.pair(term, [next(places), next(places)]) if term.coarse else functions[0]
+            for term, functions in zip(terms, values)
         ]
 
     def function(self, j: int, piece: Piece) -> list[str]:
@@ -478,11 +474,10 @@ class _Statement:
         heads = [f"v{k}" for k in range(len(piece.missing))]
         levels = ([name, *texts[code]] for name, code in keys)
         name = self.add_constants(f"levels of {book.name}", ["k", *heads], levels)
-        return list(self.add("factor", {
-            head: (f"factor {book.name} {head}",
-                   f"CASE WHEN {x} IS NULL THEN {m} ELSE COALESCE(l.{head}, {other}) END")
-            for head, m, other in zip(heads, texts[MISSING], texts[OTHER])
-        }, [f"LEFT JOIN {name} AS l ON l.k = {key}"]).values())  # fmt: skip
+        return self.add_each(f"factor {book.name}", [
+            f"CASE WHEN {x} IS NULL THEN {missing} ELSE COALESCE(l.{head}, {other}) END"
+            for head, missing, other in zip(heads, texts[MISSING], texts[OTHER])
+        ], [f"LEFT JOIN {name} AS l ON l.k = {key}"])  # fmt: skip
 
     def pair(self, term: FittedTerm, places: Sequence[str]) -> list[str]:
         """Expressions of a pair, by output, from places along its columns; cells are joined."""
@@ -507,10 +502,10 @@ class _Statement:
             f"LEFT JOIN {name} AS c{n} ON c{n}.i = {i} AND c{n}.j = {j}"
             for n, ((i, _), (j, _)) in corners
         ]
-        return list(self.add("pair", {
-            head: (f"{term.name} {head}", " + ".join(
+        return self.add_each(term.name, [
+            " + ".join(
                 f"({share}) * ({other_share}) * COALESCE(c{n}.{head}, 0.0e0)"
                 for n, ((_, share), (_, other_share)) in corners
-            ))
+            )
             for head in heads
-        }, joins).values())  # fmt: skip
+        ], joins)  # fmt: skip

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from ..._util.arguments import is_number, parameter
+from ..._util.display import shortened
 from .codebooks import CODING, MISSING, OTHER, Codebook
 from .functions import STRAIGHT, curve_of
 from .predictor import AdditivePredictor
 
-_NAMED_LEVELS = 5  # in the description of an edit
+_LONGEST_LIST = 200  # characters of the levels in the description of an edit
 
 
 def edit_term(
@@ -37,13 +38,21 @@ def edit_term(
                 "alone: 0 leaves it out."
             )
         return _set_pair(model, t, float(effect)), f"{name} = {effect:g}"
-    book, interval = model.books[columns[0]], None
+    book, interval, curve_words = model.books[columns[0]], None, ""
     if book.kind == "number":
         if (end := book.nodes[:1].sum() + model.terms[t].period) > book.nodes[-1:].sum():
             # The line from the last node of a circle to the first one, which the edit may cut.
             model = add_nodes(model, columns[0], np.nextafter([end], -np.inf))
             book = model.books[columns[0]]
-        points, interval = _nodes_of_edit(book, effect, between, owner)
+        points, ends = np.zeros(0), between
+        if isinstance(effect, tuple):
+            if between is not None:
+                raise ValueError(f"{owner}: a grid of values says itself where it holds.")
+            points, effect = _read_curve(effect, owner)
+            ends, curve_words = points[[0, -1]], f" = a curve through {len(points)} points"
+        if ends is not None:
+            more, interval = _nodes_of_edit(book, ends, owner)
+            points = np.append(points, more)
         model = add_nodes(model, columns[0], points)
     elif between is not None:
         raise ValueError(
@@ -60,7 +69,7 @@ def edit_term(
         kind="spline" if fitted.kind in STRAIGHT else fitted.kind,
     )  # fmt: skip
     inside = "" if between is None or interval is None else " in [{:g}, {:g}]".format(*interval)
-    return replace(model, terms=tuple(terms)), f"{name}{inside}{words}"
+    return replace(model, terms=tuple(terms)), f"{name}{inside}{curve_words or words}"
 
 
 def _find_term(model: AdditivePredictor, term: Any, owner: str) -> int:
@@ -91,24 +100,14 @@ def _set_pair(model: AdditivePredictor, t: int, effect: float) -> AdditivePredic
 # -- columns of numbers ---------------------------------------------------------------------------
 
 
-def _nodes_of_edit(
-    book: Codebook, effect: Any, between: Any, owner: str
-) -> tuple[np.ndarray, np.ndarray | None]:
+def _nodes_of_edit(book: Codebook, between: Any, owner: str) -> tuple[np.ndarray, np.ndarray]:
     """Nodes that an edit needs, and the ends of its interval: infinite if it holds beyond, too."""
-    points = np.zeros(0)
-    if isinstance(effect, tuple):
-        points = _check_grid(effect, owner)
-        if between is not None:
-            raise ValueError(f"{owner}: a grid of values says itself where it holds.")
-        between = points[0], points[-1]
-    if between is None:
-        return points, None
     try:
-        ends = np.array([np.nan if end is None else end for end in between], dtype=np.float64)
-        ends = np.where(np.isnan(ends), [-np.inf, np.inf], ends)
+        low, high = between
+        ends = -np.inf if low is None else float(low), np.inf if high is None else float(high)
     except (TypeError, ValueError):
-        ends = np.zeros(0)
-    if ends.shape != (2,) or ends[0] > ends[1]:
+        ends = np.inf, -np.inf
+    if not ends[0] <= ends[1]:
         raise ValueError(
             f"{owner}: {parameter('between')} must hold two numbers in order (or None for an open "
             f"end), got {between!r}."
@@ -120,17 +119,16 @@ def _nodes_of_edit(
             f"in fit: {shown}."
         )
     # An end at or beyond those of the training rows: the effect goes on as it is there.
-    interval = np.where(
-        [ends[0] <= book.nodes[0], ends[1] >= book.nodes[-1]], [-np.inf, np.inf], ends
-    )
+    is_open = [ends[0] <= book.nodes[0], ends[1] >= book.nodes[-1]]
+    interval = np.where(is_open, [-np.inf, np.inf], ends)
     finite = interval[np.isfinite(interval)]
     below = np.minimum(np.nextafter(finite, -np.inf), finite - CODING.min_end_width)
     above = np.maximum(np.nextafter(finite, np.inf), finite + CODING.min_end_width)
-    return np.unique(np.concatenate([points, below, finite, above])), interval
+    return np.concatenate([below, finite, above]), interval
 
 
-def _check_grid(effect: tuple, owner: str) -> np.ndarray:
-    """The grid of an effect that is given as (grid, values)."""
+def _read_curve(effect: tuple, owner: str) -> tuple[np.ndarray, Any]:
+    """The grid of an effect that is given as (grid, values), and the function through it."""
     try:
         grid, values = (np.asarray(part, dtype=np.float64) for part in effect)
         valid = grid.ndim == 1 and len(grid) > 1 and len(values) == len(grid)
@@ -142,7 +140,12 @@ def _check_grid(effect: tuple, owner: str) -> np.ndarray:
             f"{owner}: an effect on a grid is (grid, values), two arrays of the same length, the "
             "first one increasing."
         )
-    return grid
+
+    def curve(x: np.ndarray, old: np.ndarray) -> np.ndarray:
+        outputs = np.broadcast_to(values.T, (*old.shape[1:], len(grid)))
+        return np.apply_along_axis(lambda line: np.interp(x, grid, line), -1, outputs).T
+
+    return grid, curve
 
 
 def add_nodes(model: AdditivePredictor, j: int, points: np.ndarray) -> AdditivePredictor:
@@ -151,7 +154,7 @@ def add_nodes(model: AdditivePredictor, j: int, points: np.ndarray) -> AdditiveP
     points = np.setdiff1d(points, book.nodes)
     if not len(points):
         return model
-    at_single = next((t for t, item in enumerate(model.terms) if item.columns == (j,)), None)
+    curve = next((term for term in model.terms if term.columns == (j,)), None)
     bins = np.arange(len(book.nodes)), np.searchsorted(book.edges, points, "right")
     order = np.argsort(nodes := np.concatenate([book.nodes, points]))
     nodes, bins = nodes[order], np.concatenate(bins)[order]
@@ -162,7 +165,6 @@ def add_nodes(model: AdditivePredictor, j: int, points: np.ndarray) -> AdditiveP
         edges = np.where(np.diff(bins) == 0, middle, book.edges[np.maximum(bins[1:] - 1, 0)])
     old_code = np.append(MISSING, bins + 1)
     is_old = np.append(True, order < len(book.nodes))
-    curve = None if at_single is None else model.terms[at_single]
 
     def refine(values: np.ndarray) -> np.ndarray:
         """A function of the column, given at the codes before."""
@@ -207,31 +209,26 @@ def _new_values(
     elif interval is not None:
         inside = (places >= interval[0]) & (places <= interval[1])
         places, codes = places[inside], codes[inside]
-    new, n_outputs = old.copy(), old.shape[1]
+    new = old.copy()
     if isinstance(effect, Mapping):
         return _set_levels(book, new, effect, owner)
-    if isinstance(effect, tuple) and book.kind == "number":
-        grid, values = (np.asarray(part, dtype=np.float64) for part in effect)
-        for k, of_output in enumerate(np.broadcast_to(values.T, (n_outputs, len(grid)))):
-            new[codes, k] = np.interp(places, grid, of_output)
-        return new, f" = a curve through {len(grid)} points"
-    if callable(effect):
-        given = old[codes, 0] if n_outputs == 1 else old[codes]
-        returned = np.asarray(effect(places, given), dtype=np.float64)
-        if returned.shape != given.shape:
-            raise ValueError(
-                f"{owner}: the function must return an array of the shape {given.shape}, as the "
-                f"old effect that it takes; it returned the shape {returned.shape}."
-            )
-        new[codes] = returned.reshape(-1, n_outputs)
-        return new, " = a function of the old effect"
-    if not is_number(effect):
+    if is_number(effect):
+        new[codes if interval is not None else slice(None)] = effect
+        return new, f" = {effect:g}"
+    if not callable(effect):
         raise ValueError(
             f"{owner}: {parameter('effect')} must be a number, a function of x and the old effect, "
             f"a dict by level or, for numbers, (grid, values), got {effect!r}."
         )
-    new[codes if interval is not None else slice(None)] = effect
-    return new, f" = {effect:g}"
+    given = old[codes, 0] if old.shape[1] == 1 else old[codes]
+    returned = np.asarray(effect(places, given), dtype=np.float64)
+    if returned.shape != given.shape:
+        raise ValueError(
+            f"{owner}: the function must return an array of the shape {given.shape}, as the "
+            f"old effect that it takes; it returned the shape {returned.shape}."
+        )
+    new[codes] = returned.reshape(len(codes), -1)
+    return new, " = a function of the old effect"
 
 
 def _set_levels(
@@ -242,20 +239,15 @@ def _set_levels(
     if book.kind == "number":
         del codes["other"]
     codes |= {level: k for k, level in enumerate(book.levels, start=OTHER + 1)}
+    shown: list[str] = []
     for key, value in effect.items():
         if str(key) not in codes:
+            levels = shortened(", ".join(map(repr, reversed(codes))), _LONGEST_LIST)
             raise ValueError(
-                f"{owner}: column {book.name!r} has no level {key!r}; it has "
-                f"{', '.join(map(repr, list(codes)[::-1][:_NAMED_LEVELS]))}"
-                f"{' …' if len(codes) > _NAMED_LEVELS else ''}."
+                f"{owner}: column {book.name!r} has no level {key!r}; it has {levels}."
             )
         if np.asarray(value).dtype.kind not in "fiu" or np.size(value) not in (1, new.shape[1]):
             raise ValueError(f"{owner}: the effect of {key!r} must be a number, got {value!r}.")
         new[codes[str(key)]] = value
-    shown = [
-        f"{key} = {', '.join(f'{number:g}' for number in np.ravel(value))}"
-        for key, value in effect.items()
-    ]
-    more = len(shown) - _NAMED_LEVELS
-    shown[_NAMED_LEVELS:] = [f"{more} more"] * (more > 0)
-    return new, f": {', '.join(shown)}"
+        shown.append(f"{key} = {', '.join(f'{number:g}' for number in np.ravel(value))}")
+    return new, f": {shortened(', '.join(shown), _LONGEST_LIST)}"
