@@ -1,7 +1,7 @@
 # The R side of `python -m benchmarks.mgcv_table`: writes tables of R's packages, and fits all tables.
 #
 #     Rscript benchmarks/mgcv.R tables FOLDER    writes quine.csv, mcycle.csv, … into the folder
-#     Rscript benchmarks/mgcv.R fits FOLDER      fits each table there with mgcv, and writes
+#     Rscript benchmarks/mgcv.R fits FOLDER NAME …  fits these tables with mgcv, and writes
 #                                                NAME.statistics.csv and NAME.predictions.csv
 suppressMessages({library(mgcv); library(MASS); library(survival)})
 #     Rscript benchmarks/mgcv.R times FOLDER     writes times.csv, of bam for long_NAME.csv
@@ -20,6 +20,7 @@ r_tables <- function() {
   flats$Sat <- as.integer(flats$Sat)
   deaths <- na.omit(pbc[!is.na(pbc$trt), c("time", "status", "age", "bili", "albumin", "protime")])
   deaths <- transform(deaths, event = as.integer(status == 2), status = NULL)
+  species <- data.frame(Sepal.Width = iris$Sepal.Width, y = as.integer(iris$Species) - 1)
   rename <- function(table, response) {
     names(table)[names(table) == response] <- "y"
     table
@@ -28,13 +29,15 @@ r_tables <- function() {
     quine = rename(quine, "Days"), mcycle = rename(mcycle, "accel"),
     pbc_bilirubin = rename(gamma_rows, "bili"), insurance = rename(claims, "Claims"),
     esoph = rename(smoking[, c("agegp", "alcgp", "tobgp", "ncases", "trials")], "ncases"),
-    housing = rename(flats, "Sat"), pbc_survival = rename(deaths, "time")
+    housing = rename(flats, "Sat"), housing_classes = transform(rename(flats, "Sat"), y = y - 1),
+    iris = species, mcycle_scale = rename(mcycle, "accel"), pbc_survival = rename(deaths, "time")
   )
 }
 
 smooth <- "s(x0, k = 20) + s(x1, k = 20) + s(x2, k = 20)"
 effects <- function(...) paste0("s(", c(...), ", bs = 're')", collapse = " + ")
-# Formula and family of each table; a new table is one line here, and one in mgcv_table.py.
+# Formula (those of all linear predictors) and family of each table; a new table is one line here,
+# and one in mgcv_table.py.
 models <- list(
   normal = list(paste("y ~", smooth), quote(gaussian())),
   poisson = list(paste("y ~", smooth), quote(quasipoisson())),
@@ -53,6 +56,12 @@ models <- list(
   esoph = list(paste("cbind(y, trials - y) ~", effects("agegp", "alcgp", "tobgp")),
                quote(binomial())),
   housing = list(paste("y ~", effects("Infl", "Type", "Cont")), quote(ocat(R = 3))),
+  housing_classes = list(c(paste("y ~", effects("Infl", "Type", "Cont")),
+                           paste("~", effects("Infl", "Type", "Cont"))), quote(multinom(K = 2))),
+  multinomial = list(paste(c("y ~", "~"), smooth), quote(multinom(K = 2))),
+  iris = list(c("y ~ s(Sepal.Width)", "~ s(Sepal.Width)"), quote(multinom(K = 2))),
+  location_scale = list(paste(c("y ~", "~"), smooth), quote(gaulss())),
+  mcycle_scale = list(c("y ~ s(times, k = 20)", "~ s(times)"), quote(gaulss())),
   cox = list(paste("y ~", smooth), quote(cox.ph())),
   pbc_survival = list("y ~ s(age) + s(bili) + s(albumin) + s(protime)", quote(cox.ph()))
 )
@@ -63,7 +72,9 @@ fit <- function(name) {
   # Of survival models, whether the time ended with an event.
   prior <- if (is.null(rows$event)) rep(1, nrow(rows)) else rows$event
   started <- proc.time()
-  fitted <- gam(as.formula(model[[1]]), data = rows, family = eval(model[[2]]), method = "REML",
+  formulas <- lapply(model[[1]], as.formula, env = environment())
+  if (length(formulas) == 1) formulas <- formulas[[1]]
+  fitted <- gam(formulas, data = rows, family = eval(model[[2]]), method = "REML",
                 weights = prior)
   seconds <- sum((proc.time() - started)[1:2])
   parameters <- if (is.null(fitted$family$getTheta)) numeric(0) else fitted$family$getTheta(TRUE)
@@ -73,12 +84,14 @@ fit <- function(name) {
     data.frame(kind = "deviance explained", value = summary(fitted)$dev.expl),
     data.frame(kind = "seconds", value = seconds),
     data.frame(kind = rep("parameter", length(parameters)), value = parameters),
-    data.frame(kind = paste("p", gsub("^s\\(|\\)$", "", rownames(terms))),
+    data.frame(kind = paste("p", gsub("^s(\\.1)?\\((.*)\\)$", "\\2\\1", rownames(terms))),
                value = terms[, ncol(terms)])
   )
   write.csv(statistics, in_folder(paste0(name, ".statistics.csv")), row.names = FALSE)
   type <- if (is.null(rows$event)) "response" else "link"
-  write.csv(predict(fitted, type = type), in_folder(paste0(name, ".predictions.csv")),
+  predicted <- predict(fitted, type = type)
+  if (fitted$family$family == "gaulss") predicted[, 2] <- 1 / predicted[, 2]  # σ
+  write.csv(predicted, in_folder(paste0(name, ".predictions.csv")),
             row.names = FALSE)
 }
 
@@ -99,7 +112,7 @@ if (arguments[1] == "times") {
   for (name in names(tables))
     write.csv(tables[[name]], in_folder(paste0(name, ".csv")), row.names = FALSE)
 } else {
-  for (name in names(models)) fit(name)
+  for (name in arguments[-(1:2)]) fit(name)
   versions <- c(R = as.character(getRversion()), mgcv = as.character(packageVersion("mgcv")))
   write.csv(data.frame(of = names(versions), value = versions), in_folder("versions.csv"),
             row.names = FALSE)

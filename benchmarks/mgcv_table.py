@@ -3,7 +3,8 @@
 It needs R with mgcv, MASS and survival for the recording alone. Tables are written as CSV, both
 sides read these, and what they find is compared: effective degrees of freedom, deviance explained,
 estimated parameters, predictions, and which terms are significant at 5 %. ``--write`` records it in
-``results/mgcv.json`` and writes the table of ``docs/methods/mgcv.md``.
+``results/mgcv.json`` and writes the table of ``docs/methods/mgcv.md``; names of tables record these
+alone, with what is known of the others.
 
 A new table is one line of `TABLES`, and one in ``mgcv.R``.
 """
@@ -46,6 +47,11 @@ class Table(NamedTuple):
     draw: Callable[[np.ndarray, np.random.Generator], np.ndarray] | None = None
 
 
+def _draw_classes(eta: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    scores = np.column_stack([np.zeros(len(eta)), 2 * eta - 1, 1 - eta])
+    return np.argmax(scores + rng.gumbel(size=scores.shape), axis=1)
+
+
 def _draw_tweedie(eta: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return Tweedie(np.exp(eta), np.ones(len(eta)), 1.5).rvs(rng)
 
@@ -76,6 +82,14 @@ TABLES = {
     "insurance": Table("negative_binomial", "Holders"),
     "esoph": Table("binomial", "trials"),
     "housing": Table("ordinal"),
+    "multinomial": Table("multinomial", draw=_draw_classes),
+    "iris": Table("multinomial"),
+    "housing_classes": Table("multinomial"),
+    "location_scale": Table(
+        "location_scale",
+        draw=lambda eta, rng: eta + np.exp(eta / 2 - 1) * rng.normal(size=len(eta)),
+    ),
+    "mcycle_scale": Table("location_scale"),
     "cox": Table("cox", draw=lambda eta, rng: rng.weibull(1.5, len(eta)) * np.exp(-eta / 1.5)),
     "pbc_survival": Table("cox"),
 }
@@ -97,8 +111,11 @@ def fit(table: Table, frame: pd.DataFrame) -> dict[str, Any]:
     """What our model finds."""
     targets = ["y", "event"] if table.loss == "cox" else "y"
     columns = frame.drop(columns=["y", "event", table.exposure], errors="ignore")
-    is_ordered = table.loss == "ordinal"
-    estimators = {"ordinal": km.AdditiveClassifier, "cox": km.AdditiveSurvival}
+    has_classes = table.loss in ("ordinal", "multinomial")
+    estimators = {
+        "ordinal": km.AdditiveClassifier, "multinomial": km.AdditiveClassifier,
+        "cox": km.AdditiveSurvival,
+    }  # fmt: skip
     model: Any = estimators.get(table.loss, km.AdditiveRegressor)(table.loss)
     options = {"exposure": frame[table.exposure]} if table.exposure else {}
     started = process_time()
@@ -107,14 +124,18 @@ def fit(table: Table, frame: pd.DataFrame) -> dict[str, Any]:
     # mgcv predicts shares of trials.
     if table.loss == "binomial":
         options = {}
-    predicted = model.predict_proba(columns) if is_ordered else model.predict(columns, **options)
+    predicted = model.predict_proba(columns) if has_classes else model.predict(columns, **options)
     loss = model.loss_
     parameter = getattr(loss, loss.parameter) if loss.parameter else ()
     if table.loss == "cox":
         predicted = hazard_ratios(predicted)
-    summary = model.summary().to_frame().set_index("term")
+    summary = model.summary().to_frame()
+    if table.loss == "location_scale":
+        predicted = np.column_stack([predicted, model.predict_scale(columns)])
+        summary.loc[summary["output"] != "mean", "term"] += ".1"
+    summary = summary.set_index("term")
     return {
-        "edf": float(model.edf_[0]), "deviance explained": float(model.deviance_explained_),
+        "edf": float(model.edf_.sum()), "deviance explained": float(model.deviance_explained_),
         "parameter": np.atleast_1d(parameter).tolist(), "seconds": seconds,
         "p": summary["p_value"].to_dict(), "predicted": predicted,
     }  # fmt: skip
@@ -133,6 +154,8 @@ def read_fit(folder: Path, name: str) -> dict[str, Any]:
     }
     parameter = statistics.get("parameter", [])
     p = {kind[2:]: values[0] for kind, values in statistics.items() if kind[:2] == "p "}
+    if TABLES[name].loss == "multinomial":  # one test of all classes: the smallest p of several
+        p = {term: min(1.0, 2 * min(p[term], p[f"{term}.1"])) for term in p if f"{term}.1" in p}
     if name in ("ordinal", "housing"):  # the first threshold is −1 there, 0 here
         parameter = [value + 1 for value in parameter]
     predicted = pd.read_csv(folder / f"{name}.predictions.csv").to_numpy()
@@ -143,15 +166,16 @@ def read_fit(folder: Path, name: str) -> dict[str, Any]:
     return found | {"parameter": parameter, "p": p, "predicted": predicted}
 
 
-def compare(folder: Path) -> dict[str, Any]:
-    """Fit all tables on both sides."""
+def compare(folder: Path, names: list[str]) -> dict[str, Any]:
+    """Fit some tables on both sides, and record them with what is known of the others."""
     subprocess.run(["Rscript", SCRIPT, "tables", folder], check=True)
-    for name, table in TABLES.items():
+    tables = {name: TABLES[name] for name in names or TABLES}
+    for name, table in tables.items():
         if table.draw is not None:
             simulate(name, table).to_csv(folder / f"{name}.csv", index=False)
-    subprocess.run(["Rscript", SCRIPT, "fits", folder], check=True)
+    subprocess.run(["Rscript", SCRIPT, "fits", folder, *tables], check=True)
     rows = []
-    for name, table in TABLES.items():
+    for name, table in tables.items():
         frame = pd.read_csv(folder / f"{name}.csv")
         fit(table, frame)  # compiles
         ours, theirs = fit(table, frame), read_fit(folder, name)
@@ -162,7 +186,12 @@ def compare(folder: Path) -> dict[str, Any]:
             "ours": ours, "theirs": theirs,
         })  # fmt: skip
     versions = pd.read_csv(folder / "versions.csv").set_index("of")["value"].to_dict()
-    times = measure_times(folder)
+    if names:
+        known = json.loads(RESULT.read_text(encoding="utf-8"))
+        of_name = {row["table"]: row for row in [*known["rows"], *rows]}
+        rows, times = [of_name[name] for name in TABLES if name in of_name], known["times"]
+    else:
+        times = measure_times(folder)
     return {"versions": versions | {"kernelmaps": km.__version__}, "rows": rows, "times": times}
 
 
@@ -222,9 +251,10 @@ def main() -> None:
     parser.add_argument(
         "--write", action="store_true", help="record it, and write the page's table"
     )
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help="record these alone")
     arguments = parser.parse_args()
     with TemporaryDirectory() as folder:
-        record = compare(Path(folder))
+        record = compare(Path(folder), arguments.tables)
     text = format_table(record)
     print(text)
     if arguments.write:
