@@ -1106,10 +1106,10 @@ def _estimate(
     """The minimum of a mean loss of rows over a few parameters."""
     low, high = np.array(bounds, dtype=float).T
     options = {"gtol": 1e-6, "eps": 1e-5}
-    found = scipy.optimize.minimize(
+    minimum = scipy.optimize.minimize(
         criterion, np.clip(start, low, high), method="L-BFGS-B", bounds=bounds, options=options
     )
-    return found.x
+    return minimum.x
 
 
 @dataclass(frozen=True)
@@ -1313,7 +1313,7 @@ class Tweedie(Loss):
         """With the variance of observations and of their mean."""
         mean = np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA))
         dispersion = dispersion + mean ** (2 - self.power) * error**2
-        return tweedie.Tweedie(mean, dispersion, self.power)
+        return tweedie.TweedieDistribution(mean, dispersion, self.power)
 
     def target_error(self, y):
         if y.min(initial=0.0) < 0:
@@ -1360,8 +1360,8 @@ class Beta(_WithParameter):
                 + loss.restricted_loss(y, eta, weight, edf)
             )
 
-        (found,) = _estimate(criterion, [np.log(self.precision)], [np.log(_PRECISIONS)])
-        return Beta(float(np.exp(found)))
+        (log_precision,) = _estimate(criterion, [np.log(self.precision)], [np.log(_PRECISIONS)])
+        return Beta(float(np.exp(log_precision)))
 
     def parameter_distance(self, other):
         return abs(np.log(self.precision / other.precision))
@@ -1469,11 +1469,11 @@ class Ordinal(_WithParameter):
             return Ordinal((0.0, *np.cumsum(np.exp(log_steps)).tolist()))
 
         start = np.log(np.diff(self.thresholds))
-        found = _estimate(
+        log_steps = _estimate(
             lambda steps: unpack(steps).restricted_loss(y, eta, weight, edf), start,
             [(-14.0, 4.0)] * len(start),
         )  # fmt: skip
-        return unpack(found)
+        return unpack(log_steps)
 
     def parameter_distance(self, other):
         return float(np.max(np.abs(np.subtract(self.thresholds, other.thresholds))))

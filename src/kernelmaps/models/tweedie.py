@@ -62,7 +62,7 @@ def _stirling(t: np.ndarray, a: float) -> np.ndarray:
     return np.exp(log_j) * (1 + a) + 0.5 * (log_j + np.log(a / (2 * np.pi * (1 + a))))
 
 
-class Tweedie(NamedTuple):
+class TweedieDistribution(NamedTuple):
     """The distribution of rows with these means and dispersions.
 
     The methods are those of distributions of scipy.stats.

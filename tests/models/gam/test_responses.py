@@ -34,7 +34,7 @@ def draw(name, f, rng):
         return rng.beta(8 * special.expit(f), 8 * special.expit(-f))
     if name == "negative_binomial":
         return rng.negative_binomial(2, 2 / (2 + mean)).astype(float)
-    return tweedie.Tweedie(mean, np.ones(len(f)), 1.5).rvs(rng)
+    return tweedie.TweedieDistribution(mean, np.ones(len(f)), 1.5).rvs(rng)
 
 
 # -- formulas -------------------------------------------------------------------------------------
@@ -95,8 +95,10 @@ def test_tweedie_densities_integrate_to_one(power):
     mean, dispersion = 2.0, 0.6
     u = np.linspace(-150 if power > 1.8 else -30, 5, 200_001)
     y, ones = np.exp(u), np.ones(len(u))
-    density = np.exp(tweedie.Tweedie(mean * ones, dispersion * ones, power).logpdf(y) + u)
-    law = tweedie.Tweedie(np.array([mean]), np.array([dispersion]), power)
+    density = np.exp(
+        tweedie.TweedieDistribution(mean * ones, dispersion * ones, power).logpdf(y) + u
+    )
+    law = tweedie.TweedieDistribution(np.array([mean]), np.array([dispersion]), power)
     assert law.zeros[0] + integrate.trapezoid(density, u) == pytest.approx(1, abs=1e-5)
     assert integrate.trapezoid(y * density, u) == pytest.approx(mean, rel=1e-5)
     variance = integrate.trapezoid((y - mean) ** 2 * density, u) + mean**2 * law.zeros[0]
@@ -137,7 +139,7 @@ def test_probabilities_below_a_target_leave_out_its_mass():
         (stats.gamma(np.ones(2)), stats.gamma(1).cdf(y)),
     ):
         np.testing.assert_allclose(cdf_below(law, y, law.cdf(y)), expected)
-    law = tweedie.Tweedie(np.ones(2), np.ones(2), 1.5)
+    law = tweedie.TweedieDistribution(np.ones(2), np.ones(2), 1.5)
     np.testing.assert_allclose(cdf_below(law, y, law.cdf(y)), [0.0, law.cdf(y)[1]])
 
 
@@ -171,7 +173,9 @@ def test_a_parameter_is_the_same_everywhere(seed, name, parameter, true, toleran
     # The likelihood is that of the distribution, and nearly the largest.
     loss, mean = model.loss_, model.predict(X)
     if name == "tweedie":
-        exact = tweedie.Tweedie(mean, model.dispersion_[0] + 0 * mean, estimate).logpdf(y)
+        exact = tweedie.TweedieDistribution(mean, model.dispersion_[0] + 0 * mean, estimate).logpdf(
+            y
+        )
     elif name == "beta":
         exact = stats.beta(estimate * mean, estimate * (1 - mean)).logpdf(y)
     else:

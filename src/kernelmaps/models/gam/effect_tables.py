@@ -131,21 +131,21 @@ def effect_tables(
         axes = [make_axis(books[j], weights[j], steps.get(j), owner) for j in term.columns]
         if rows is None:
             total = term.counts
-            found = [axis.rows_of(axis.book.numbers_of_codes) for axis in axes]
+            bands = [axis.rows_of(axis.book.numbers_of_codes) for axis in axes]
             of_columns = [weights[j] for j in term.columns]
-            for axis, places, coarse, weight in zip(axes, found, term.coarse, of_columns):
+            for axis, places, coarse, weight in zip(axes, bands, term.coarse, of_columns):
                 # Cells of a pair are divided among the bands.
                 shares = np.zeros((total.shape[0], len(axis.labels)))
                 np.add.at(shares, (coarse, places), weight + 1e-300)
                 shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
                 total = np.tensordot(total, shares, axes=(0, 0))
             if not term.coarse:
-                total = np.bincount(found[0], total, len(axes[0].labels))
+                total = np.bincount(bands[0], total, len(axes[0].labels))
         else:
             total = np.zeros([len(axis.labels) for axis in axes])
             numbers = [books[j].numbers(rows[j], owner) for j in term.columns]
-            found = [axis.rows_of(of_axis) for axis, of_axis in zip(axes, numbers)]
-            np.add.at(total, tuple(found), exposure)
+            bands = [axis.rows_of(of_axis) for axis, of_axis in zip(axes, numbers)]
+            np.add.at(total, tuple(bands), exposure)
         tables[term.name] = _frame(model, t, axes, total)
     return tables
 

@@ -366,16 +366,16 @@ def _resolve_constraints(
             continue
         (pair,) = _resolve_pair(key, columns, owner, "constraints")
         names = [columns.feature_names[j] for j in pair]
-        found = [shape.partition(" in ")[::2] for shape in map(str, shapes)]
-        if not {name for _, name in found} <= set(names):
+        directions = [shape.partition(" in ")[::2] for shape in map(str, shapes)]
+        if not {name for _, name in directions} <= set(names):
             raise ValueError(
                 f"{owner}: the constraint of the pair {' × '.join(names)!r} must say along which "
                 f"of them, such as 'increasing in {names[0]}', got {value!r}."
             )
         by_pair[pair] = {
-            j: _check_shapes([shape for shape, along in found if along == name], name, owner)
+            j: _check_shapes([shape for shape, along in directions if along == name], name, owner)
             for j, name in zip(pair, names, strict=True)
-            if any(along == name for _, along in found)
+            if any(along == name for _, along in directions)
         }
     return by_column, by_pair
 
