@@ -143,7 +143,7 @@ def to_sql(
     check_flag("to_sql", "terms", terms)
     if columns is None:
         columns = [how.name for how in predictor.reader.columns if how.kind != "left out"]
-    path, kept = ([n] if isinstance(n, str) else list(n) for n in (table, columns))
+    path, kept = ([n] if isinstance(n, str) else list(n or ()) for n in (table, columns))
     for what, names in (("table", path), ("columns", kept)):
         valid = all(isinstance(name, str) and name and "\0" not in name for name in names)
         if not (names and valid):

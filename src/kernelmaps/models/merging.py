@@ -40,9 +40,9 @@ def merge(models: Iterable[Any]) -> Any:
     >>> bool(np.allclose(km.merge(parts).predict(X), whole.predict(X)))
     True
     """
-    models = list(models)
+    models = list(models) if isinstance(models, Iterable) else []
     if not models:
-        raise ValueError("merge: models holds no model.")
+        raise ValueError("merge: models must be a sequence of fitted models, with at least one.")
     for model in models:
         if not hasattr(model, "merge"):
             raise TypeError(

@@ -184,7 +184,7 @@ def test_what_was_edited_is_said_everywhere(model, probes, tmp_path):
         (("age", 0.0, "18-25"), "between must hold two numbers"),
         (("age", ([18, 17], [0, 1])), r"an effect on a grid is \(grid, values\)"),
         (("age", ([18, 20], [0, 1]), (18, 19)), "a grid of values says itself where it holds"),
-        (("age", lambda x, old: old[1:]), r"must return an array of the shape \(68,\)"),
+        (("age", lambda x, old: old[1:]), r"numbers of the shape \(\d+,\)"),
         (("age", {"other": 1.0}), "column 'age' has no level 'other'"),
         (("town", 0.0, (1, 2)), "between is for numbers, and 'town' is a category"),
         (("town", {"Köln": 0.0}), "column 'town' has no level 'Köln'"),
@@ -203,3 +203,26 @@ def test_rows_are_needed_for_an_intercept_and_a_fit_for_an_edit(model, rows):
         model.edit("age", 0.0, refit_intercept=True)
     with pytest.raises(NotFittedError):
         km.AdditiveRegressor().edit("age", 0.0)
+
+
+def test_a_function_holds_between_the_values_of_few_rows(seed):
+    """Within the square of the distance of points times an eighth of the second derivative."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"x": np.repeat(np.arange(0.0, 41.0, 10.0), 40)})
+    model = km.AdditiveRegressor().fit(X, 0.1 * X["x"] + 0.1 * rng.normal(size=len(X)))
+    x = np.linspace(0.0, 40.0, 501)
+    edited = model.edit("x", lambda values, old: values**2 / 100)
+    effect = edited.eval_terms(pd.DataFrame({"x": x})).ravel()
+    np.testing.assert_allclose(effect, x**2 / 100, atol=(40 / 256) ** 2 / 8 * 0.02 + 1e-12)
+    step = model.edit("x", lambda values, old: np.where(values < 25, 0.0, 1.0))
+    away = np.abs(x - 25) > 40 / 256
+    effect = step.eval_terms(pd.DataFrame({"x": x})).ravel()
+    np.testing.assert_allclose(effect[away], (x > 25)[away], atol=1e-12)
+
+
+@pytest.mark.parametrize("effect", [lambda x: x, lambda x, old: "none", {}])
+def test_functions_and_levels_that_say_nothing_are_refused(effect):
+    X = pd.DataFrame({"x": np.arange(60.0), "level": list("ab") * 30})
+    model = km.AdditiveRegressor().fit(X, np.arange(60.0))
+    with pytest.raises(ValueError, match=r"two arrays|no level"):
+        model.edit("level" if effect == {} else "x", effect)

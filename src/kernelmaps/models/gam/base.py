@@ -67,7 +67,12 @@ from .fitting import fit_outputs
 from .inference import build_predictor
 from .interactions import search_pairs
 from .model_check import FitToCheck, GamCheck
-from .predictor import AdditivePredictor, check_exposure_has_use, warn_beyond
+from .predictor import (
+    AdditivePredictor,
+    check_exposure_has_use,
+    warn_beyond,
+    warn_without_exposure,
+)
 from .summary import GamSummary, pair_functions, shape_functions, summarise
 from .terms import GamSettings, resolve_settings
 from .training_rows import (
@@ -708,7 +713,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
             A column or two, or the name of a term (``"age × power"``).
         effect : number, callable, dict or tuple
             A number, for all values (missing ones and other levels, too). A function of the values
-            (means of bins, or names of levels) and of their old effects, which returns new ones:
+            (those of the column's nodes and 257 even ones, with straight lines between; or names
+            of levels) and of their old effects, which returns new ones:
             ``lambda x, old: numpy.maximum.accumulate(old)``. A dict from levels (or "missing",
             "other") to numbers. For numbers also ``(grid, values)``: straight lines through points,
             from the first to the last of them. For more than two classes, values may have a column
@@ -760,6 +766,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         if exposure is not None:
             check_exposure_has_use(self._loss)
         X, y, sample_weight, exposure = self._rows_to_score(X, y, sample_weight, exposure)
+        warn_without_exposure(self, f"{type(self).__name__}.edit", exposure, offset)
         columns = self._columns(X)
         n = len(columns[0])
         offsets, weight = self._offsets(n, offset, exposure), weights_of(self, sample_weight, n)

@@ -23,6 +23,9 @@ from .functions import STRAIGHT, curve_of
 from .predictor import AdditivePredictor
 
 _LONGEST_LIST = 200  # characters of the levels in the description of an edit
+# Even points that an effect given as a function is evaluated at, beside the column's nodes, with
+# straight lines between: a jump is as wide as a 256th of the interval.
+_FUNCTION_POINTS = 257
 
 
 def edit_term(
@@ -44,7 +47,7 @@ def edit_term(
             # The line from the last node of a circle to the first one, which the edit may cut.
             model = add_nodes(model, columns[0], np.nextafter([end], -np.inf))
             book = model.books[columns[0]]
-        points, ends = np.zeros(0), between
+        points, ends, is_function = np.zeros(0), between, callable(effect)
         if isinstance(effect, tuple):
             if between is not None:
                 raise ValueError(f"{owner}: a grid of values says itself where it holds.")
@@ -53,6 +56,10 @@ def edit_term(
         if ends is not None:
             more, interval = _nodes_of_edit(book, ends, owner)
             points = np.append(points, more)
+        if is_function and len(book.nodes):
+            place = (-np.inf, np.inf) if interval is None else interval
+            low, high = np.clip(place, book.nodes[0], book.nodes[-1])
+            points = np.append(points, np.linspace(low, high, _FUNCTION_POINTS))
         model = add_nodes(model, columns[0], points)
     elif between is not None:
         raise ValueError(
@@ -221,11 +228,15 @@ def _new_values(
             f"a dict by level or, for numbers, (grid, values), got {effect!r}."
         )
     given = old[codes, 0] if old.shape[1] == 1 else old[codes]
-    returned = np.asarray(effect(places, given), dtype=np.float64)
+    try:
+        returned = np.asarray(effect(places, given), dtype=np.float64)
+        problem = f"it returned the shape {returned.shape}"
+    except (TypeError, ValueError) as error:
+        returned, problem = np.zeros(0), str(error)
     if returned.shape != given.shape:
         raise ValueError(
-            f"{owner}: the function must return an array of the shape {given.shape}, as the "
-            f"old effect that it takes; it returned the shape {returned.shape}."
+            f"{owner}: the function must take two arrays, the values of the column and the old "
+            f"effect, and return numbers of the shape {given.shape}: {problem}."
         )
     new[codes] = returned.reshape(len(codes), -1)
     return new, " = a function of the old effect"
@@ -239,6 +250,8 @@ def _set_levels(
     if book.kind == "number":
         del codes["other"]
     codes |= {level: k for k, level in enumerate(book.levels, start=OTHER + 1)}
+    if not effect:
+        raise ValueError(f"{owner}: {parameter('effect')} names no level.")
     shown: list[str] = []
     for key, value in effect.items():
         if str(key) not in codes:
