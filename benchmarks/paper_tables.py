@@ -29,6 +29,8 @@ class Entry:
         What differs from the paper.
     data : str
         Datasets that it needs; none if empty.
+    headlines : tuple of str
+        Lines that stand at the top of the page.
     """
 
     words: str
@@ -39,6 +41,7 @@ class Entry:
     arguments: tuple[str, ...] = ()
     quick: tuple[str, ...] = ()
     data: str = ""
+    headlines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Write the performance page, its picture and the README's table: ``python -m benchmarks.render``.
 
-Everything is made from ``results/*.json``; nothing is measured here.
+Everything is made from ``results/*.json``; nothing is measured here. The page shows headlines; all
+rows are tables of their own in ``docs/records``.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from textwrap import fill
 from typing import NamedTuple
 
 from .harness import RESULTS, Row, figure, ratio_text
+from .record_tables import keep_table, markdown_table
 
 ROOT = RESULTS.parent.parent
 PAGE = ROOT / "docs" / "performance.md"
 PICTURE = ROOT / "docs" / "images" / "headlines.svg"
 README = ROOT / "README.md"
 SLOWER = 1.5  # at most, with 128-bit vectors
-BEGIN, END = "<!-- headlines: made by benchmarks/render.py -->", "<!-- end headlines -->"
 
 
 class Headline(NamedTuple):
@@ -172,37 +173,35 @@ def picture(rows: list[tuple[Headline, Row]]) -> str:
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def headline_figures(rows: list[tuple[Headline, Row]]) -> str:
+def headline_figures(rows: list[tuple[Headline, Row]]) -> list[str]:
     """The headlines with the figures of both sides, for the top of the page."""
-    lines = ["| task | ours | compared with | theirs | ratio |", "|---|---|---|---|---|"]
-    for headline, row in rows:
-        cells = [
+    header = ("task", "ours", "compared with", "theirs", "ratio", "python -m benchmarks …")
+    cells = [
+        (
             headline.label,
             f"{figure(row.ours)} {row.unit}",
             headline.beside + remarks(headline, row, "our settings tuned, theirs default"),
             f"{figure(row.theirs)} {row.unit}",
             ratio_text(row.ratio),
-        ]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+            f"`{headline.record}`",
+        )
+        for headline, row in rows
+    ]
+    return markdown_table(header, cells)
 
 
-def folded(table: list[str]) -> list[str]:
-    """A table that a reader opens by a click."""
-    return ["<details><summary>All rows</summary>", "", *table, "", "</details>"]
-
-
-def headline_table(rows: list[tuple[Headline, Row]]) -> str:
+def headline_table(rows: list[tuple[Headline, Row]]) -> list[str]:
     """The headlines as a Markdown table for the README."""
-    lines = ["| task | compared with | ours is better by (below 1×: worse) |", "|---|---|---|"]
+    header = ("task", "compared with", "ours is better by (below 1×: worse)")
+    cells = []
     for headline, row in rows:
         anchor = title(headline.record).lower().replace(" ", "-")
         section = f"docs/performance.md#{anchor}"
         note = remarks(headline, row, "our settings tuned, theirs default")
-        lines.append(
-            f"| {headline.label} | {headline.beside}{note} | [{ratio_text(row.ratio)}]({section}) |"
+        cells.append(
+            (headline.label, f"{headline.beside}{note}", f"[{ratio_text(row.ratio)}]({section})")
         )
-    return "\n".join(lines)
+    return markdown_table(header, cells)
 
 
 def title(name: str) -> str:
@@ -210,71 +209,98 @@ def title(name: str) -> str:
     return TITLES.get(name, name.replace("_", " ").capitalize())
 
 
-def section(record: dict, plain: dict | None = None) -> str:
+def measured_on(date: str, machine: dict, limits: dict) -> str:
+    """When and where a record was measured."""
+    return (
+        f"{date}, {machine['threads']} threads of {machine['processor']}; memory copy "
+        f"{limits['copy'] / 1e9:.1f} GB/s, DGEMM {limits['dgemm'] / 1e9:.0f} Gflop/s; "
+        f"NumPy {machine['numpy']}, scikit-learn {machine['scikit-learn']}, "
+        f"numba {machine['numba']}."
+    )
+
+
+def section(page: Path, record: dict, plain: dict | None = None) -> list[str]:
     """One record: its machine and its table, with the ratios of a run at 128 bits beside."""
     narrow = {(row["what"], row["peer"]): Row(**row) for row in (plain or {}).get("rows", [])}
-    machine, limits = record["machine"], record["limits"]
+    machine = record["machine"]
     # Our own threads make a load of their number; much more is other people's work.
     busy = machine.get("load", 0) > 2 * machine["threads"]
     warning = f" **The machine was busy with other work (load {machine['load']}).**" if busy else ""
-    lines = [
-        f"## {title(record['name'])}",
-        "",
-        f"{record['date']}, {machine['threads']} threads of {machine['processor']}; memory copy "
-        f"{limits['copy'] / 1e9:.1f} GB/s, write {limits['write'] / 1e9:.1f} GB/s, write into "
-        f"fresh memory {limits['fresh_write'] / 1e9:.1f} GB/s; SGEMM {limits['sgemm'] / 1e9:.0f}, "
-        f"DGEMM {limits['dgemm'] / 1e9:.0f} Gflop/s; "
-        f"NumPy {machine['numpy']}, scikit-learn {machine['scikit-learn']}, "
-        f"numba {machine['numba']}.{warning}",
-        "",
-    ]
-    table = [
-        "| task | ours | peer | theirs | ratio | target | at 128 bits | its target | × limit "
-        "| note |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    for row in (Row(**row) for row in record["rows"]):
+    rows = [Row(**row) for row in record["rows"]]
+    for row in rows:
         date = "" if row.date in ("", record["date"]) else f"measured {row.date}"
         row.note = "; ".join(words for words in (row.note, date) if words)
-        table.append(table_row(row, narrow.get((row.what, row.peer))))
-    return "\n".join(lines + folded(table)) + "\n"
+    aimed = [row.reached for row in rows if row.reached is not None]
+    header = ("task", "ours", "peer", "theirs", "ratio", "target", "at 128 bits", "its target",
+              "× limit", "note")  # fmt: skip
+    cells = [table_row(row, narrow.get((row.what, row.peer))) for row in rows]
+    return [
+        f"## {title(record['name'])}",
+        "",
+        f"`python -m benchmarks {record['name']}`: {sum(aimed)} of {len(aimed)} targets reached. "
+        f"{measured_on(record['date'], machine, record['limits'])}{warning}",
+        "",
+        *keep_table(page, record["name"], header, cells),
+        "",
+    ]
 
 
 ARENA = """## Accuracy on ordinary tables
 
 {tables} public tables of R packages and scikit-learn that no setting was chosen on, {splits} splits
-of each (70 % of the rows for training), every method at its defaults. The score is the AUC for two
+of each (70 % of the rows for training), every method at its defaults
+(`python -m benchmarks.arena --half {half} --splits {splits}`). The score is the AUC for two
 classes and R² for numbers; rank 1 is the best method of a table; seconds are processor time of all
 fits of one split. The losses are those to the linear model (ridge regression with α chosen by
 cross-validation, or logistic regression): the largest of a table, with its standard error.
-
 """
 
 
-def arena_section(record: dict, ebm: dict) -> str:
+def arena_methods(record: dict) -> list[str]:
+    """The methods of the arena by their mean rank."""
+    return sorted(record["summary"], key=lambda name: record["summary"][name]["rank"])
+
+
+def arena_section(page: Path, record: dict, ebm: dict) -> list[str]:
     """Methods by their mean rank on the tables of the arena, the tables folded below.
 
     `ebm` has the scores of EBM in the first splits of some tables, which take it minutes.
     """
-    methods = sorted(record["summary"], key=lambda name: record["summary"][name]["rank"])
-    lines = [
-        "| method | mean score | mean rank | largest loss to linear | seconds |",
-        "|---|---:|---:|---:|---:|",
-    ]
+    methods = arena_methods(record)
+    lines = []
     for method in methods:
         row = record["summary"][method]
         loss = f"{row['largest loss']:.3f} ± {row['its error']:.3f}"
         lines.append(
-            f"| {method} | {row['score']:.3f} | {row['rank']:.2f} "
-            f"| {'–' if method == 'linear' else loss} | {row['seconds']:.1f} |"
-        )
-    table = ["| table | rows | columns | " + " | ".join(methods) + " |"]
-    table.append("|---|---:|---:|" + "---:|" * len(methods))
+            (method, f"{row['score']:.3f}", f"{row['rank']:.2f}",
+             "–" if method == "linear" else loss, f"{row['seconds']:.1f}")
+        )  # fmt: skip
+    cells = []
     for name, row in record["tables"].items():
         scores = (f"{sum(row[m]['scores']) / len(row[m]['scores']):.3f}" for m in methods)
-        table.append(f"| {name} | {row['rows']} | {row['columns']} | {' | '.join(scores)} |")
-    top = ARENA.format(tables=len(record["tables"]), splits=record["splits"])
-    return top + "\n".join([*lines, "", *beside_ebm(record, ebm), *folded(table)]) + "\n"
+        cells.append((name, str(row["rows"]), str(row["columns"]), *scores))
+    header = ("method", "mean score", "mean rank", "largest loss to linear", "seconds")
+    return [
+        *ARENA.format(
+            tables=len(record["tables"]), splits=record["splits"], half=record["half"]
+        ).splitlines(),
+        "",
+        *markdown_table(header, lines),
+        "",
+        *beside_ebm(record, ebm),
+        *keep_table(page, "arena", ("table", "rows", "columns", *methods), cells),
+        "",
+    ]
+
+
+def arena_ranks(record: dict) -> list[str]:
+    """The arena in the README: mean ranks and scores."""
+    cells = []
+    for method in arena_methods(record):
+        row = record["summary"][method]
+        cells.append((method, f"{row['rank']:.2f}", f"{row['score']:.3f}", f"{row['seconds']:.1f}"))
+    header = ("method, at its defaults", "mean rank", "mean score", "seconds")
+    return markdown_table(header, cells)
 
 
 def beside_ebm(record: dict, ebm: dict, method: str = "kernelmaps, pairs") -> list[str]:
@@ -293,60 +319,53 @@ def beside_ebm(record: dict, ebm: dict, method: str = "kernelmaps, pairs") -> li
     return [*fill(text, 100).splitlines(), ""]
 
 
-def arm_section(records: list[dict]) -> str:
+def arm_section(page: Path, records: list[dict]) -> list[str]:
     """The races that were run on ARM, in one table."""
-    machine, limits = records[-1]["machine"], records[-1]["limits"]
-    lines = [
-        "## On ARM",
-        "",
-        f"{max(record['date'] for record in records)}, {machine['threads']} threads of "
-        f"{machine['processor']}; memory copy {limits['copy'] / 1e9:.1f} GB/s, DGEMM "
-        f"{limits['dgemm'] / 1e9:.0f} Gflop/s; NumPy {machine['numpy']}, scikit-learn "
-        f"{machine['scikit-learn']}, numba {machine['numba']}. Vectors have 128 bits there: the "
-        "targets are those of that column above.",
-        "",
-    ]
-    table = [
-        "| task | ours | peer | theirs | ratio | target | note |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    newest = max(records, key=lambda record: record["date"])
+    cells = []
     for row in (Row(**row) for record in records for row in record["rows"]):
         ratio = ratio_text(row.ratio) if row.ratio is not None else "–"
         ours, theirs = f"{figure(row.ours)} {row.unit}", figure(row.theirs)
-        cells = [row.what, ours, row.peer or "–", theirs, ratio, target_text(row), row.note or "–"]
-        table.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(lines + folded(table)) + "\n"
+        peer, note = row.peer or "–", row.note or "–"
+        cells.append((row.what, ours, peer, theirs, ratio, target_text(row), note))
+    header = ("task", "ours", "peer", "theirs", "ratio", "target", "note")
+    return [
+        "## On ARM",
+        "",
+        f"{measured_on(newest['date'], newest['machine'], newest['limits'])} Vectors have 128 bits "
+        "there: the targets are those of that column above.",
+        "",
+        *keep_table(page, "arm", header, cells),
+        "",
+    ]
 
 
-def gpu_section(record: dict) -> str:
+def gpu_section(page: Path, record: dict) -> list[str]:
     """The record of a GPU."""
-    lines = [
-        "## On a GPU",
-        "",
-        f"{record['date']}, one {record['gpu']}; copies on the GPU at "
-        f"{record['copy'] / 1e12:.2f} TB/s; torch {record['torch']}, Triton {record['triton']}. "
-        "A time is that of the GPU: twenty calls are recorded and played back; notes say what a "
-        "call takes that the processor launches anew, or waits for. The limit of an additive "
-        "map is a copy of the rows and the result, that of a joint map its dense matrix product "
-        "alone. Run it with `python -m benchmarks.device`.",
-        "",
-    ]
-    table = [
-        "| task | ours | target | share of the limit | formula | note |",
-        "|---|---|---|---|---|---|",
-    ]
+    cells = []
     for row in (Row(**row) for row in record["rows"]):
-        mark = {True: " ✓", False: " ✗", None: ""}[row.reached]
         share = f"{1 / row.of_limit:.0%} ({row.limit_of})" if row.of_limit else "–"
         theirs = f"{figure(row.theirs)} {row.unit}" if row.theirs else "–"
-        cells = [row.what, f"{figure(row.ours)} {row.unit}", (row.target or "–") + mark, share]
-        table.append("| " + " | ".join([*cells, theirs, row.note or "–"]) + " |")
-    return "\n".join(lines + folded(table)) + "\n"
+        ours = f"{figure(row.ours)} {row.unit}"
+        cells.append((row.what, ours, target_text(row), share, theirs, row.note or "–"))
+    header = ("task", "ours", "target", "share of the limit", "formula", "note")
+    return [
+        "## On a GPU",
+        "",
+        f"`python -m benchmarks.device`: {record['date']}, one {record['gpu']}; copies on the GPU "
+        f"at {record['copy'] / 1e12:.2f} TB/s; torch {record['torch']}, Triton "
+        f"{record['triton']}. A time is that of the GPU: twenty calls are recorded and played "
+        "back; notes say what a call takes that the processor launches anew, or waits for. The "
+        "limit of an additive map is a copy of the rows and the result, that of a joint map its "
+        "dense matrix product alone.",
+        "",
+        *keep_table(page, "gpu", header, cells),
+    ]
 
 
-def table_row(row: Row, narrow: Row | None = None) -> str:
-    """One Markdown line of the table; `narrow`: the same race at 128 bits."""
-    cells = [
+def table_row(row: Row, narrow: Row | None = None) -> tuple[str, ...]:
+    """One row of the table; `narrow`: the same race at 128 bits."""
+    return (
         row.what,
         f"{figure(row.ours)} {row.unit}",
         row.peer or "–",
@@ -355,8 +374,7 @@ def table_row(row: Row, narrow: Row | None = None) -> str:
         *narrow_cells(row, narrow),
         f"{row.of_limit:.1f}× ({row.limit_of})" if row.of_limit is not None else "–",
         row.note or "–",
-    ]
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    )
 
 
 def target_text(row: Row) -> str:
@@ -374,9 +392,13 @@ def narrow_cells(row: Row, narrow: Row | None) -> tuple[str, str]:
     return ratio_text(narrow.ratio), target_text(narrow)
 
 
+def read_json(path: Path) -> dict:
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
 def load(results: Path = RESULTS) -> dict[str, dict]:
     """The records of all races by name."""
-    found = [json.loads(p.read_text(encoding="utf-8")) for p in sorted(results.glob("*.json"))]
+    found = [read_json(path) for path in sorted(results.glob("*.json"))]
     # Other scripts keep results here, too: those of a race have the machine's limits with them.
     return {
         record["name"]: record
@@ -385,39 +407,31 @@ def load(results: Path = RESULTS) -> dict[str, dict]:
     }
 
 
-def page_text(results: Path = RESULTS) -> str:
-    """The performance page."""
-    plain = {p.stem: json.loads(p.read_text("utf-8")) for p in (results / "plain").glob("*.json")}
-    sections = [section(record, plain.get(name)) for name, record in load(results).items()]
-    arm = load(results / "arm")
-    if arm:
-        sections.append(arm_section(list(arm.values())))
-    path = results / "device.json"
-    if path.exists():
-        sections.append(gpu_section(json.loads(path.read_text("utf-8"))))
-    path = results / "arena.json"
-    arena = ""
-    if path.exists():
-        ebm = results / "recorded" / "ebm_arena.json"
-        recorded = json.loads(ebm.read_text("utf-8")) if ebm.exists() else {}
-        arena = arena_section(json.loads(path.read_text("utf-8")), recorded)
-    top = INTRODUCTION.replace("{headlines}", headline_figures(headline_rows(load(results))))
-    top = top.replace("{arena}", arena)
-    return "\n".join([top, *sections])
-
-
-def readme_text(text: str, results: Path = RESULTS) -> str:
-    """The README with the table of headlines as the results have it."""
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    return f"{before}{BEGIN}\n\n{headline_table(headline_rows(load(results)))}\n\n{END}{after}"
-
-
-def write(results: Path = RESULTS, page: Path = PAGE) -> Path:
-    """Write the page from all results there are."""
-    page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(page_text(results), encoding="utf-8")
+def write(page: Path = PAGE) -> Path:
+    """Write the performance page and its tables from all results there are."""
+    headlines = "\n".join(headline_figures(headline_rows(load())))
+    ebm = read_json(RESULTS / "recorded" / "ebm_arena.json")
+    arena = "\n".join(arena_section(page, read_json(RESULTS / "arena.json"), ebm))
+    top = INTRODUCTION.replace("{headlines}", headlines).replace("{arena}", arena)
+    lines = [*top.splitlines(), ""]
+    for name, record in load().items():
+        lines += section(page, record, read_json(RESULTS / "plain" / f"{name}.json"))
+    lines += arm_section(page, list(load(RESULTS / "arm").values()))
+    lines += gpu_section(page, read_json(RESULTS / "device.json"))
+    page.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return page
+
+
+def readme_text(text: str) -> str:
+    """The README with the tables of headlines and of the arena as the results have them."""
+    headlines = headline_table(headline_rows(load()))
+    arena = arena_ranks(read_json(RESULTS / "arena.json"))
+    for name, table in (("headlines", headlines), ("arena", arena)):
+        begin, end = f"<!-- {name}: made by benchmarks/render.py -->", f"<!-- end {name} -->"
+        before, rest = text.split(begin)
+        body = "\n".join(table)
+        text = f"{before}{begin}\n\n{body}\n\n{end}{rest.split(end)[1]}"
+    return text
 
 
 def write_all() -> list[Path]:

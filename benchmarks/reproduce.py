@@ -27,9 +27,11 @@ from kernelmaps._util.display import text_of
 
 from . import paper_scope
 from .paper_tables import Entry, Line
+from .record_tables import keep_table, markdown_table
 from .reproductions import ENTRIES
 
 RECORDS = Path(__file__).parent / "results" / "reproductions"
+HEADER = ("figure", "paper", "ours", "difference", "note")
 
 __all__ = ["Reproduction", "catalogue", "reproduce", "stored", "write_page"]
 
@@ -80,19 +82,16 @@ class Reproduction:
             caption_justify="left",
             box=box.SIMPLE_HEAD,
         )
-        table.add_column("figure")
-        for heading in ("paper", "ours", "difference"):
-            table.add_column(heading, justify="right")
-        table.add_column("note")
+        for heading in HEADER:
+            numbers = heading in ("paper", "ours", "difference")
+            table.add_column(heading, justify="right" if numbers else "left")
         for line in self.lines:
-            cells = [_cell(value) for value in (line.paper, line.ours)]
-            difference = "–" if line.difference is None else f"{line.difference:+.3g}"
-            table.add_row(f"{line.what} {line.unit}".strip(), *cells, difference, line.note)
+            table.add_row(*_cells(line))
         return table
 
-    def markdown(self) -> str:
-        """A section for the documentation."""
-        rows = [
+    def section(self, page: Path) -> list[str]:
+        """A section of the page, whose table is a file beside it."""
+        return [
             f"## {self.title}",
             "",
             f"`python -m benchmarks.reproduce {self.name}` · {self.data} · {self.day}, "
@@ -100,16 +99,9 @@ class Reproduction:
             "",
             f"What differs: {self.protocol}",
             "",
-            "| figure | paper | ours | difference | note |",
-            "|---|---:|---:|---:|---|",
+            *keep_table(page, f"reproduction-{self.name}", HEADER, [*map(_cells, self.lines)]),
+            "",
         ]
-        for line in self.lines:
-            difference = "–" if line.difference is None else f"{line.difference:+.3g}"
-            rows.append(
-                f"| {line.what} {line.unit} | {_cell(line.paper)} | {_cell(line.ours)} | "
-                f"{difference} | {line.note} |"
-            )
-        return "\n".join(rows) + "\n"
 
 
 @dataclass(frozen=True)
@@ -206,19 +198,28 @@ def write_page(path: str | os.PathLike[str], *, machine: str | None = None) -> P
     `machine` says where records were made that are new since the last page and do not say it
     themselves; by default here.
     """
-    sections = []
+    page, headlines, sections = Path(path), [], []
     for name, entry in ENTRIES.items():
-        if _record_path(entry).exists():
-            _stamp(entry, machine)
-            sections.append(stored(name).markdown())
-        else:
-            sections.append(
-                f"## {entry.words}\n\nNot run yet: `python -m benchmarks.reproduce {name}` runs it"
-                f"{f' (data: {entry.data})' if entry.data else ''}.\n"
-            )
-    text = _PAGE + paper_scope.markdown() + "\n" + "\n".join(sections)
-    storage.write_file(path, text.encode())
-    return Path(path)
+        if not _record_path(entry).exists():
+            sections += [
+                f"## {entry.words}",
+                "",
+                f"Not run yet: `python -m benchmarks.reproduce {name}` runs it"
+                f"{f' (data: {entry.data})' if entry.data else ''}.",
+                "",
+            ]
+            continue
+        _stamp(entry, machine)
+        table = stored(name)
+        sections += table.section(page)
+        headlines += [
+            (*_cells(line)[:4], f"`{name}`") for line in table.lines if line.what in entry.headlines
+        ]
+    header = (*HEADER[:4], "python -m benchmarks.reproduce …")
+    lines = [*_PAGE.splitlines(), "", *markdown_table(header, headlines), "", *_SCOPE.splitlines()]
+    text = "\n".join([*lines, "", paper_scope.markdown(), *sections])
+    storage.write_file(page, (text.rstrip("\n") + "\n").encode())
+    return page
 
 
 _PAGE = """# Reproductions
@@ -228,11 +229,12 @@ _PAGE = """# Reproductions
 Tables and figures of the five papers that this library implements, recomputed. Every line has the
 paper's value, ours, and the difference. Where the paper's data cannot be had, the same comparison
 is made on other data, and the paper's figure is left out or marked: what is then compared is the
-shape of the table, not its numbers.
-
-The main algorithms of the papers are the maps and models of this library. This is what else they
-describe; the sections with their tables and figures follow.
-
+shape of the table, not its numbers. These lines stand for the tables:
+"""
+_SCOPE = """\
+The main algorithms of the papers are the maps and models of this library. The next table is what
+else they describe. The sections follow, each with its command, what differs from the paper, and all
+lines.
 """
 
 
@@ -309,8 +311,10 @@ def _stamp(entry: Entry, machine: str | None) -> None:
     (path.parent / "made.json").write_text(text, encoding="utf-8")
 
 
-def _cell(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4g}"
+def _cells(line: Line) -> tuple[str, ...]:
+    values = ("–" if value is None else f"{value:.4g}" for value in (line.paper, line.ours))
+    difference = "–" if line.difference is None else f"{line.difference:+.3g}"
+    return (f"{line.what} {line.unit}".strip(), *values, difference, line.note)
 
 
 def main(given: Sequence[str] | None = None) -> None:

@@ -363,6 +363,11 @@ ENTRIES: dict[str, Entry] = {
         ("--sets", "mnist"),
         ("--sets", "mnist", "--train", "1000", "--test", "1000", "--samples", "1"),
         "mnist",
+        headlines=(
+            "chi2, exact -",
+            "chi2, AN 40",
+            "chi2, 2-AN, averaged 40",
+        ),
     ),
     "annfm-table-3": Entry(
         "Additive nearest-neighbour feature maps, Table 3 (Caltech-101)",
@@ -426,6 +431,7 @@ ENTRIES: dict[str, Entry] = {
         "frequencies and weights are optimised together until the error alternates. The rms error, "
         "which neither design minimises, agrees to the printed digit.",
         ("--part", "table1"),
+        headlines=("chi2 5D, designed, largest error",),
     ),
     "low-dim-maps-table-2": Entry(
         "Learned low-dimensional maps, Table 2 (two-dimensional Gaussian)",
@@ -445,6 +451,7 @@ ENTRIES: dict[str, Entry] = {
         "been tested: the paper's designs are not at hand.",
         ("--part", "table2"),
         ("--part", "table2", "--sizes", "31"),
+        headlines=("D = 31, Proj ⊗",),
     ),
     "low-dim-maps-figures-4-6": Entry(
         "Learned low-dimensional maps, Figures 1 to 6",
@@ -457,6 +464,7 @@ ENTRIES: dict[str, Entry] = {
         "features are too few for random signs). Figure 5 has the largest error and the sum of "
         "squares over all pairs of its panels, Figure 6 errors in units of the largest value.",
         ("--part", "figures"),
+        headlines=("figure 4, 11D continuous",),
     ),
     "low-dim-maps-accuracy": Entry(
         "Learned low-dimensional maps: accuracy of linear SVMs on maps of 1 to 5 columns",
@@ -486,6 +494,10 @@ ENTRIES: dict[str, Entry] = {
         (),
         ("--seeds", "1", "--sizes", "1000"),
         "scene15_bow, caltech101_bow",
+        headlines=(
+            "scene15_bow, exact exp-χ²",
+            "scene15_bow, PCA-Chebyshev (10 columns), 7000",
+        ),
     ),
     "chebyshev-table-3": Entry(
         "Chebyshev approximations, Table 3 in shape (PCA, several descriptors)",
@@ -559,6 +571,10 @@ ENTRIES: dict[str, Entry] = {
         (),
         ("--sizes", "100", "--seeds", "1", "--kinds", "cell"),
         "mnist, inria_person_hog, scene15_bow, cifar10_hist",
+        headlines=(
+            "mnist, M=500 typical",
+            "mnist, M=500 m=100",
+        ),
     ),
     "compressive-dot-products": Entry(
         "Compressive random features, the conjecture on dot-product kernels",
@@ -619,6 +635,10 @@ ENTRIES: dict[str, Entry] = {
         (),
         ("--rows", "1000", "--tables", "2"),
         "inria_person_hog, mnist",
+        headlines=(
+            "table 5, min kernel, SVC",
+            "table 5, D1, linear, n=40",
+        ),
     ),
     "additive-classifiers-figure-1": Entry(
         "Linearized smooth additive classifiers, Figure 1 (kernels of splines)",
