@@ -1,14 +1,14 @@
 """What the README, the documentation and the gallery show does run."""
 
 import inspect
+import pydoc
 import re
 import runpy
 import textwrap
+from itertools import chain
 from pathlib import Path
 
 import pytest
-
-import kernelmaps as km
 
 # They show maps of many kinds, each of which would be compiled for them alone.
 pytestmark = pytest.mark.usefixtures("few_trees", "readable")
@@ -75,14 +75,16 @@ ROLE_MATH, DIRECTIVE_MATH = r":math:`([^`]+)`", r"\.\. math::(.+?)(?:\n\s*\n|\Z)
 
 def formulas():
     """Formulas of pages and docstrings: (where, LaTeX, displayed)."""
+    from _reference import sections
+
     for page in PAGES[1:]:  # the README has none
         text = re.sub(r"```.*?```|`[^`]*`", "", page.read_text("utf-8"), flags=re.DOTALL)
         for pattern, block in ((DISPLAYED, True), (INLINE, False)):
             for source in re.findall(pattern, text, re.DOTALL):
                 yield name(page), source, block
             text = re.sub(pattern, "", text, flags=re.DOTALL)
-    for public in km.__all__:
-        value = getattr(km, public)
+    for public in chain(*sections().values()):
+        value = pydoc.locate(public)
         methods = [getattr(value, m) for m in dir(value) if isinstance(value, type) and m[0] != "_"]
         for text in filter(None, (inspect.getdoc(item) for item in [value, *methods])):
             for pattern, block in ((ROLE_MATH, False), (DIRECTIVE_MATH, True)):

@@ -598,7 +598,7 @@ class LogLoss(Loss):
 
 @dataclass(frozen=True)
 class Multinomial(LogLoss):
-    """−log p of a row's class with :math:`p_k ∝ \\exp(s_k)`: a softmax of scores that sum to zero.
+    """−log p of a row's class with :math:`p_k \\propto \\exp(s_k)`, scores that sum to zero.
 
     It is what "log_loss" is for three classes and more. Of one class against the others, log-odds
     have the log loss.
