@@ -128,6 +128,19 @@ def test_a_column_that_is_nearly_another_is_found(seed):
     assert shares["b"] < 0.5
 
 
+def test_rows_that_lack_levels_have_a_concurvity(seed):
+    """What does not vary over the rows has rounding errors for correlations, and explains nothing."""
+    rng, X, eta = wave(seed)
+    level = rng.choice(list("abcdef"), len(eta))
+    y = eta + (level > "b") + 0.3 * rng.normal(size=len(eta))
+    model = km.AdditiveRegressor().fit(X.assign(level=level), y)
+    some = level < "c"
+    check = model.check(X.assign(level=level)[some], y[some])
+    shares = {item["term"]: item["worst"] for item in check.concurvity}
+    assert shares["level"] < 0.5
+    assert len(shares) == 3
+
+
 def test_a_row_that_bends_a_curve_is_found(seed):
     """One row far from all others decides the curve there: no residual shows it."""
     rng, X, eta = wave(seed, 300)
