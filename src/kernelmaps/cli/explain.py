@@ -50,7 +50,7 @@ def explain(
     report: Annotated[
         Path | None,
         typer.Option(
-            help="Instead: write an HTML page, which opens offline; with --data it explains rows "
+            help="Instead: write an HTML report, which opens offline; with --data it explains rows "
             "and, if they have the target, scores them."
         ),
     ] = None,
@@ -68,7 +68,7 @@ def explain(
 
     `kernelmaps explain model.kmap --data new.csv --row 0`
 
-    `kernelmaps explain model.kmap --report page.html --data test.csv`
+    `kernelmaps explain model.kmap --report report.html --data test.csv`
     """
     cli.check_out(out, "a picture", (".png", ".svg", ".pdf"))
     cli.check_out(report, "a report", (".html", ".htm"))
@@ -79,7 +79,7 @@ def explain(
     if label is not None and report is not None:
         raise ValueError("--class does not change a --report: leave out one of them.")
     if report is not None:
-        _write_page(model, report, data, row, encoding)
+        _write_report(model, report, data, row, encoding)
         cli.show_json({"path": str(report)}) if json else cli.say(f"report: {report}")
     elif data is not None and row is not None:
         _explain_row(model, data, row, label, encoding, json)
@@ -231,10 +231,10 @@ def _explain_row(
     cli.show_json({"row": title, **facts, "terms": terms})
 
 
-def _write_page(
+def _write_report(
     model: AnyPath, path: Path, data: str | None, row: int | None, encoding: str
 ) -> None:
-    """Write the page of a saved model, with rows of a file explained and scored."""
+    """Write the HTML report of a saved model, with rows of a file explained and scored."""
     saved = SavedModel.load(model)
     metadata, blocks = saved.metadata, None
     if data is not None:
