@@ -118,16 +118,6 @@ def test_concurvity_of_lines_is_their_squared_correlation(seed):
         assert item["worst"] == pytest.approx(exact, rel=1e-3)
 
 
-def test_a_column_that_is_nearly_another_is_found(seed):
-    rng, X, eta = wave(seed)
-    X["c"] = X["a"] + 0.001 * rng.normal(size=len(eta))
-    y = X["c"] + X["b"] + 0.3 * rng.normal(size=len(eta))
-    check = km.AdditiveRegressor().fit(X, y).check(X, y)
-    shares = {item["term"]: item["worst"] for item in check.concurvity}
-    assert min(shares["a"], shares["c"]) > 0.95
-    assert shares["b"] < 0.5
-
-
 def test_a_row_that_bends_a_curve_is_found(seed):
     """One row far from all others decides the curve there: no residual shows it."""
     rng, X, eta = wave(seed, 300)
