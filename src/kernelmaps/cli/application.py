@@ -17,7 +17,6 @@ import typer
 
 from .._util.display import plain_console, printable
 from .._util.storage import AnyPath
-from ..data.files import ReadOptions, open_table
 
 EPILOG = (
     "Exit codes: 0 done, 1 not possible (no map has an error below the tolerance, disk full), "
@@ -114,13 +113,15 @@ class FileOptions:
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of `open_table` that differ from their defaults."""
+        stated = {f.name: getattr(self, f.name) for f in fields(FileOptions)}
         tokens = [token for item in self.na_values or () for token in names(item) or ()]
-        stated = {f.name: getattr(self, f.name) for f in fields(ReadOptions)}
-        stated["na_values"] = tuple(tokens)
-        return {f.name: stated[f.name] for f in fields(ReadOptions) if stated[f.name] != f.default}
+        stated["na_values"] = tokens or None
+        return {f.name: stated[f.name] for f in fields(FileOptions) if stated[f.name] != f.default}
 
-    def open(self, path: AnyPath) -> AnyPath:
+    def open(self, path: AnyPath) -> Any:
         """The file with these options, if its columns have names."""
+        from ..data.files import open_table
+
         return open_table(path, **self.arguments()) or path
 
 

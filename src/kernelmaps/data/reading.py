@@ -246,7 +246,7 @@ def read_rows(
         Whether to refuse data without a target.
     with_target : bool
         False reads no target: rows to predict need not have one.
-    **options
+    **options : str or sequence of str
         How the file is read: those of :func:`open_table`.
 
     Returns
