@@ -23,7 +23,7 @@ from .._util.sparse import dense
 from .._util.storage import AnyPath
 from ..data import Source
 from ..data.columns import ColumnSelection, column_positions, no_target
-from ..data.files import is_csv, is_parquet, open_table
+from ..data.files import has_column_names, is_parquet
 from ..data.reading import (
     Holdout,
     open_rows,
@@ -108,17 +108,17 @@ def fit_file(data: AnyPath, settings: FitSettings, selection: ColumnSelection) -
     or because they are IDs) and whose values all differ are noted as IDs, which predictions then
     carry along.
     """
-    settings, path = settings.check(), Path(data)
-    feature_map, has_names = settings.read_map(), is_csv(path) or is_parquet(path)
+    settings, path, data = settings.check(), Path(data), settings.open(data)
+    feature_map, has_names = settings.read_map(), has_column_names(path)
     cli.note(f"reading {path.name}")
     if settings.model in (None, "gam") and has_names and path.exists():
-        return _fit_table(path, replace(settings, model="gam"), selection)
+        return _fit_table(data, replace(settings, model="gam"), selection)
     for option in ("exposure", "sample_weight"):
         if getattr(settings, option) is not None and path.exists():
             shown = option.replace("_", "-")
             raise ValueError(f"{path.name}: --{shown} is a column of a CSV or Parquet file.")
-    if settings.model == "ridge" and not is_csv(path) and path.exists():
-        source: Any = open_rows(path, selection, normalize=settings.normalize)
+    if settings.model == "ridge" and path.exists() and (is_parquet(path) or not has_names):
+        source: Any = open_rows(data, selection, normalize=settings.normalize)
         facts = {"target": source.target, "columns": source.columns}
         sample = source.sample(BLOCK_ROWS)
         if sample is None:
@@ -128,7 +128,7 @@ def fit_file(data: AnyPath, settings: FitSettings, selection: ColumnSelection) -
         X, sample_y = sample.X, sample.y
         task = _decide_task(sample_y, settings, complete=len(sample_y) == source.n_rows)
     else:
-        rows = read_rows(data, **vars(selection), need_target=True, encoding=settings.encoding)
+        rows = read_rows(data, **vars(selection), need_target=True)
         rows = rows.normalized(settings.normalize)
         X, facts, sample_y = rows.X, {"target": rows.target, "columns": rows.columns}, None
         if settings.model is None:
@@ -146,19 +146,19 @@ def fit_file(data: AnyPath, settings: FitSettings, selection: ColumnSelection) -
         if scaled is not feature_map:
             cli.note(f"columns are standardised in front of {type(feature_map).__name__}")
         feature_map = scaled
-    facts["ids"] = _find_ids(path, selection, settings) if has_names and path.exists() else []
+    facts["ids"] = _find_ids(data, selection) if has_names and path.exists() else []
     unfitted = settings.make_estimator(task.name, feature_map)
     return _fit_and_score(unfitted, source, settings, task, facts, sample_y)
 
 
-def _fit_table(path: Path, settings: FitSettings, selection: ColumnSelection) -> FittedModel:
-    """A GAM of a CSV or Parquet file: in memory, or block by block where it is large."""
+def _fit_table(file: Any, settings: FitSettings, selection: ColumnSelection) -> FittedModel:
+    """A GAM of a table in a file: in memory, or block by block where it is large."""
+    path = file.path
     if settings.normalize != "none":
         raise ValueError(
             f"{path.name}: --normalize {settings.normalize} scales rows of numbers, which "
             "--model svm and --model ridge take. Leave it out for a GAM."
         )
-    file: Any = open_table(path, settings.encoding)
     header, weight, exposure = file.names, settings.sample_weight, settings.exposure
     event = settings.event
     for option in ("sample_weight", "exposure", "event"):
@@ -172,7 +172,8 @@ def _fit_table(path: Path, settings: FitSettings, selection: ColumnSelection) ->
     facts = {
         "target": target, "unused": [column for column in header if column not in used],
         "sample_weight": weight, "exposure": exposure, "event": event,
-        "ids": _find_ids(path, selection, settings),
+        "ids": _find_ids(file, selection),
+        "na_values": list(file.options.na_values) or None,
     }  # fmt: skip
     if fits_in_memory(path) if settings.stream is None else not settings.stream:
         columns = [*features, *filter(None, [event])]
@@ -190,7 +191,7 @@ def _fit_table(path: Path, settings: FitSettings, selection: ColumnSelection) ->
             f"{path.name}: the risk sets of --event need all rows in memory: use --in-memory."
         )
     cli.note("block by block: the columns of text are kept in a temporary file")
-    with open_large_table(path, target, weight, exposure, features, settings.encoding) as source:
+    with open_large_table(file, target, weight, exposure, features) as source:
         head = source.head(BLOCK_ROWS)
         if head is None:
             raise ValueError(f"{path} has no rows.")
@@ -200,13 +201,13 @@ def _fit_table(path: Path, settings: FitSettings, selection: ColumnSelection) ->
         return _fit_and_score(unfitted, source, settings, task, facts, head.y)
 
 
-def _find_ids(path: Path, selection: ColumnSelection, settings: FitSettings) -> list[str]:
+def _find_ids(file: AnyPath, selection: ColumnSelection) -> list[str]:
     """Excluded columns that are IDs: their values are all different, and no measurements."""
     if not selection.drop:
         return []
     return [
         name
-        for name, cells in read_columns(path, selection.drop, settings.encoding).items()
+        for name, cells in read_columns(file, selection.drop).items()
         if len(set(cells)) == len(cells)
         and not all(isinstance(cell, float) or _is_fraction(cell) for cell in cells)
     ]

@@ -54,6 +54,7 @@ from .text_cells import (
     NumberFormat,
     Text,
     quoted,
+    rows_of,
 )  # fmt: skip
 
 _FORMS = {
@@ -177,7 +178,9 @@ class ReadingNotes:
     def remarks(self) -> list[str]:
         """Sentences about cells that were counted as missing."""
         return [
-            f"column {fmt.name!r} holds {_PLURALS[fmt.kind]}: {quoted(cells)} counted as missing"
+            f"column {fmt.name!r} holds {_PLURALS[fmt.kind]}: {quoted(cells)} "
+            f"{rows_of(self._n_cells[fmt.name, False])} counted as missing "
+            f"{text_cells.advice_on_tokens(list(cells))}"
             for fmt, cells in self.unreadable.items()
         ]
 
@@ -275,6 +278,7 @@ class TableReader:
             formats.append(fmt)
             columns += read
             notes.unreadable |= noted.unreadable
+            notes._n_cells += noted._n_cells
             if noted.doubts:
                 notes.doubts[name] = [*notes.doubts.get(name, []), *noted.doubts[name]]
         reader = cls(formats, named)

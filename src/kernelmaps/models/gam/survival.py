@@ -209,7 +209,7 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
                 f"{owner}: y must name the columns of times and of events of the file, as in "
                 f'fit(path, ("time", "event")), got {y!r}.'
             )
-        file: Any = open_table(X)
+        file = open_table(X)
         named = {item for item in (*y, *beside) if isinstance(item, str)}
         column_positions(file.names, sorted(named), str(file.path))
         table = file.table()
