@@ -308,7 +308,7 @@ class FitToCheck:
         covariance = self.predictor.function_covariance(self.columns)
         variances = covariance.diagonal()
         # What does not vary over these rows (a level that they lack) has rounding errors alone.
-        scale = np.sqrt(np.where(variances > _RIDGE * variances.max(), variances, np.inf))
+        scale = np.sqrt(np.where(variances > _RIDGE**2 * variances.max(), variances, np.inf))
         correlation = covariance / np.outer(scale, scale)
         correlation.flat[:: len(correlation) + 1] = 1 + _RIDGE
         inverse = linalg.pinvh(correlation)
