@@ -25,7 +25,6 @@ EPILOG = (
 
 app = typer.Typer(
     name="kernelmaps",
-    help="Explicit feature maps for kernels: kernel machines in linear time, with a known error.",
     epilog=EPILOG,
     no_args_is_help=True,
     rich_markup_mode="markdown",
@@ -48,11 +47,13 @@ def main(
         typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Explicit feature maps for kernels.
+    """Generalised additive models of tables, and explicit feature maps for kernels.
 
-    First steps: `kernelmaps demo`, then `kernelmaps compare digits --report out.html`, then
-    `kernelmaps fit mine.csv --target label --out model.kmap` and
-    `kernelmaps predict model.kmap new.csv`.
+    A table: `kernelmaps fit mine.csv --target label --out model.kmap`, then `kernelmaps explain
+    model.kmap --report report.html` and `kernelmaps predict model.kmap new.csv`.
+
+    Kernel machines in linear time, with a known error: `kernelmaps demo`, then
+    `kernelmaps compare digits --report out.html`.
     """
 
 

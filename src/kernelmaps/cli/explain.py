@@ -52,7 +52,7 @@ def explain(
     report: Annotated[
         Path | None,
         typer.Option(
-            help="Instead: write an HTML page, which opens offline; with --data it explains rows "
+            help="Instead: write an HTML report, which opens offline; with --data it explains rows "
             "and, if they have the target, scores them."
         ),
     ] = None,
@@ -69,7 +69,7 @@ def explain(
 
     `kernelmaps explain model.kmap --data new.csv --row 0`
 
-    `kernelmaps explain model.kmap --report page.html --data test.csv`
+    `kernelmaps explain model.kmap --report report.html --data test.csv`
     """
     cli.check_out(out, "a picture", (".png", ".svg", ".pdf"))
     cli.check_out(report, "a report", (".html", ".htm"))
@@ -80,7 +80,7 @@ def explain(
     if label is not None and report is not None:
         raise ValueError("--class does not change a --report: leave out one of them.")
     if report is not None:
-        _write_page(model, report, data and reading.open(data), row)
+        _write_report(model, report, data and reading.open(data), row)
         cli.show_json({"path": str(report)}) if json else cli.say(f"report: {report}")
     elif data is not None and row is not None:
         _explain_row(model, reading.open(data), row, label, json)
@@ -230,8 +230,8 @@ def _explain_row(model: AnyPath, data: AnyPath, row: int, label: str | None, as_
     cli.show_json({"row": title, **facts, "terms": terms})
 
 
-def _write_page(model: AnyPath, path: Path, data: AnyPath | None, row: int | None) -> None:
-    """Write the page of a saved model, with rows of a file explained and scored."""
+def _write_report(model: AnyPath, path: Path, data: AnyPath | None, row: int | None) -> None:
+    """Write the HTML report of a saved model, with rows of a file explained and scored."""
     saved = SavedModel.load(model)
     metadata, blocks = saved.metadata, None
     if data is not None:

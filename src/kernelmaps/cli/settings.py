@@ -116,7 +116,7 @@ class FitSettings(cli.FileOptions):
     ] = None
     smoothing: Annotated[
         str | None,
-        typer.Option(help="GAM: auto, a number (worth as many rows), or area=100,age=10."),
+        typer.Option(help="GAM: auto, a number (of pseudo-observations), or area=100,age=10."),
     ] = None
     loss: Annotated[
         str | None,

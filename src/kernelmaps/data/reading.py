@@ -133,7 +133,7 @@ class Holdout:
     Attributes
     ----------
     order : {"random", "last", "first"}
-        Rows all over the file, its last, or its first ones.
+        Random rows, the last ones of the file, or the first ones.
     n_rows : int
     """
 
