@@ -1825,14 +1825,9 @@ def parse_loss(text: str) -> str | Loss:
         raise ValueError(f"{argument('loss', text)}: {error}") from None
 
 
-def name_with(index: int) -> str:
-    """The name of the loss with an index in `LOSSES`, by which compiled loops know it."""
-    return list(LOSSES)[index]
-
-
 def dual_rules_of(index: int) -> Any:
-    """The dual rules of the loss with an index in `LOSSES`."""
-    return LOSSES[name_with(index)].dual_rules
+    """The dual rules of the loss with an index in `LOSSES`, by which compiled loops know it."""
+    return list(LOSSES.values())[index].dual_rules
 
 
 def svm_loss(name: str, epsilon: float = 0.0) -> Loss:
