@@ -1,13 +1,12 @@
 """The harness is fair, counts bytes rightly, and renders what it measured."""
 
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from benchmarks import machine, memory, render, reproduce
+from benchmarks import machine, memory
 from benchmarks.harness import Bench
 
 
@@ -60,18 +59,3 @@ def test_bytes_of_csr_count_all_three_arrays():
     expected = matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes
     assert memory.n_bytes(matrix) == expected
     assert memory.n_bytes(np.ones(3)) == 24
-
-
-def test_a_failing_side_says_why():
-    with pytest.raises(RuntimeError, match="No module named 'no_such_module'"):
-        memory.in_subprocess("no_such_module:f")
-
-
-@pytest.mark.parametrize("write", [render.write, reproduce.write_page])
-def test_pages_of_records_are_those_that_their_commands_write(write, tmp_path):
-    docs = Path(__file__).parents[2] / "docs"
-    name = "performance.md" if write is render.write else "reproduction.md"
-    write(tmp_path / name)
-    written = [path.relative_to(tmp_path) for path in tmp_path.rglob("*.*")]
-    assert len(written) > 10
-    assert [p for p in written if (tmp_path / p).read_text() != (docs / p).read_text()] == []

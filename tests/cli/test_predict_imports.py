@@ -20,7 +20,7 @@ from command_line import invoke
 import kernelmaps as km
 from kernelmaps.engine.apply import MAX_READABLE
 from kernelmaps.engine.outputs import record_paths
-from kernelmaps.exceptions import FileFormatError, OutOfDomainWarning
+from kernelmaps.exceptions import FileFormatError
 from kernelmaps.export.files import load_with_metadata
 from kernelmaps.models.gam import predictor
 from kernelmaps.models.svm import fitted as machines
@@ -234,14 +234,6 @@ def test_a_saved_machine_scores_as_its_estimator_does(feature_map, rows, tmp_pat
     np.testing.assert_allclose(light.predict(new), model.predict(new), rtol=0, atol=ROUNDING)
 
 
-def test_whole_numbers_are_scored_as_by_the_estimator(tmp_path):
-    X = np.random.default_rng(0).integers(0, 9, size=(100, 3))
-    model = km.AdditiveSVR().fit(X, X[:, 0] ** 2)
-    light, _ = load_with_metadata(save(model, tmp_path / "m.kmap"), to_predict=True)
-    # Predictions of up to 64.
-    np.testing.assert_allclose(light.predict(X), model.predict(X), rtol=0, atol=64 * ROUNDING)
-
-
 @pytest.mark.usefixtures("drawn_weights")
 @pytest.mark.parametrize("feature_map", [km.SplineMap(), km.HomogeneousMap()], ids=repr)
 def test_many_rows_are_scored_by_loops(feature_map, rows, tmp_path, monkeypatch):
@@ -346,21 +338,6 @@ def test_a_file_that_contradicts_its_kernel_is_refused(rows, tmp_path):
         km.load(tmp_path / "bad.kmap")
 
 
-def test_the_command_says_what_the_estimator_says(rows, tmp_path):
-    model = km.AdditiveSVR().fit(rows, rows[:, 0])
-    far = changed(rows, 1, 2.0)
-    saved, data = save(model, tmp_path / "m.kmap"), write(far, tmp_path / "new.csv")
-    done = invoke("predict", saved, data)
-    message = " ".join(done.stderr.split())
-    assert "column 'c1' reaches [0" in message
-    assert "They are clipped to it." in message
-    with pytest.warns(OutOfDomainWarning):
-        expected = model.predict(far)
-    np.testing.assert_allclose(
-        np.array(done.stdout.split()[1:], float), expected, rtol=0, atol=ROUNDING
-    )
-
-
 def test_normalised_rows_need_no_estimator(rows, tmp_path):
     histograms = rows / rows.sum(axis=1, keepdims=True)
     model = km.AdditiveSVR(km.HomogeneousMap()).fit(histograms, rows[:, 0])
@@ -370,21 +347,6 @@ def test_normalised_rows_need_no_estimator(rows, tmp_path):
     assert packages & HEAVY == set()
     predicted = np.array(lines, dtype=float)[:, 0]
     np.testing.assert_allclose(predicted, model.predict(histograms), rtol=0, atol=ROUNDING)
-
-
-def test_values_outside_the_domain_need_no_estimator(rows, tmp_path):
-    """Also negative ones of a map whose domain begins at zero."""
-    from_zero = rows - rows.min(axis=0)
-    models = [km.AdditiveSVR().fit(X, rows[:, 0]) for X in (rows, from_zero)]
-    saved = [save(model, tmp_path / f"m{i}.kmap") for i, model in enumerate(models)]
-    new = [changed(rows, 1, 2.0), changed(from_zero, 1, -0.01)]
-    data = [write(X, tmp_path / f"new{i}.csv") for i, X in enumerate(new)]
-    *printed, packages = predict(*zip(saved, data, strict=True))
-    assert packages & HEAVY == set()
-    for lines, model, X in zip(printed, models, new, strict=True):
-        with warnings.catch_warnings(action="ignore"):
-            expected = model.predict(X)
-        np.testing.assert_allclose(np.array(lines, float)[:, 0], expected, rtol=0, atol=ROUNDING)
 
 
 def test_machines_of_pairs_and_of_several_labels_are_read_with_their_estimator(rows, tmp_path):
@@ -420,26 +382,3 @@ def test_times_are_carried_along_without_pandas(table, signal, tmp_path):
     for lines, expected in zip(printed, times, strict=True):
         shown = [np.datetime64(line[0]).astype("datetime64[ns]").astype(int) for line in lines]
         assert shown == expected[:2].tolist()
-
-
-def test_a_damaged_machine_is_refused_as_by_its_estimator(rows, tmp_path):
-    from kernelmaps._util import storage
-
-    save(km.AdditiveSVR().fit(rows, rows[:, 0]), tmp_path / "m.kmap")
-    header, arrays = storage.read(tmp_path / "m.kmap")
-    header.pop("kind")
-    state = header["model"]["state"]["machine_"]["state"]
-    for entry, value in (("unknown", 1.0), ("on_codes", 3), ("offset", [1.0])):
-        before = state.get(entry)
-        state[entry] = value
-        storage.write(tmp_path / "bad.kmap", "model", header, arrays)
-        messages = []
-        for to_predict in (True, False):
-            with pytest.raises(FileFormatError) as error:
-                load_with_metadata(tmp_path / "bad.kmap", to_predict=to_predict)
-            messages.append(str(error.value))
-        assert messages[0] == messages[1]
-        if before is None:
-            del state[entry]
-        else:
-            state[entry] = before

@@ -222,14 +222,6 @@ def test_stored_values_have_the_ranges_of_their_features_in_the_formula(dtype, s
     assert (found.dtype, none.dtype, none.shape) == (dtype, dtype, (0, 18))
 
 
-def test_threads_and_chunks_do_not_matter(rows):
-    for spec in (log_waves(), spec_of(piecewise(EDGES))):
-        whole = apply(spec, rows)
-        np.testing.assert_array_equal(apply(spec, rows, n_jobs=1), whole)
-        parts = [apply(spec, rows[i : i + 5]) for i in range(0, len(rows), 5)]
-        np.testing.assert_array_equal(np.vstack(parts), whole)
-
-
 def test_out_is_used_or_refused(rows):
     spec = log_waves()
     out = np.empty((len(rows), 15))
@@ -273,32 +265,6 @@ def test_no_large_temporary(seed):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 0.1 * out.nbytes
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [log_waves(), log_waves(True), log_waves(lower=[0.5], upper=[0.8]), linear_waves(3)],
-    ids=["log", "signed", "clipped", "linear"],
-)
-@pytest.mark.parametrize("library", ["array_api_strict", "torch"])
-def test_other_array_libraries(spec, rows, library):
-    xp = pytest.importorskip(library)
-    X = xp.asarray(rows)
-    with record_paths() as paths:
-        Z = apply(spec, X)
-    assert paths == [f"reference:{spec.family}"]
-    assert type(Z) is type(X)
-    np.testing.assert_allclose(np.asarray(Z), apply(spec, rows), atol=1e-13)
-
-
-@pytest.mark.parametrize("binning", [AFFINE, EDGES])
-@pytest.mark.parametrize("library", ["array_api_strict", "torch"])
-def test_tables_in_other_array_libraries(rows, binning, library):
-    xp = pytest.importorskip(library)
-    spec = spec_of(piecewise(binning, banded=True, zero=True))
-    np.testing.assert_allclose(
-        np.asarray(apply(spec, xp.asarray(rows))), apply(spec, rows), atol=1e-13
-    )
 
 
 def test_unknown_family_is_refused(rows):

@@ -291,14 +291,3 @@ def test_the_page_shows_the_checks(regression):
     assert [item[0] for item in data["check"]["tables"]] == list(check.tables())
     _, observed = check.qq()
     np.testing.assert_allclose([point[1] for point in data["check"]["qq"]], observed, rtol=1e-3)
-
-
-def test_models_without_checks_have_a_page_without_them(tmp_path):
-    X, y = table()
-    numbers = X[["floor"]].to_numpy(float)
-    machine = km.AdditiveSVR().fit(numbers, y)
-    page = km.model_report(machine, tmp_path / "svr.html", X=numbers, y=y)
-    assert data_of(page)["check"] is None
-    classes = km.AdditiveClassifier().fit(X, np.digitize(y, [4, 6]))
-    page = km.model_report(classes, tmp_path / "classes.html", X=X, y=np.digitize(y, [4, 6]))
-    assert data_of(page)["check"] is None

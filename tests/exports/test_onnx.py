@@ -128,13 +128,6 @@ def test_a_pipeline_with_a_scikit_learn_step():
     assert label.tolist() == model.predict(X).tolist()
 
 
-def test_signed_and_clipped_maps():
-    X = rows(30, dtype=np.float32) - np.float32(0.2)
-    feature_map = km.HomogeneousMap(signed=True).fit(X)
-    (got,) = run_in_onnx(feature_map, X)
-    np.testing.assert_allclose(got, feature_map.transform(X), atol=1e-5)
-
-
 def test_all_maps_and_models_are_registered():
     assert set(register()) >= {*MAPS, *MODELS}
 

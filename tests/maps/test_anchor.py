@@ -393,13 +393,6 @@ def test_certificate_is_theorem_1_for_chi2():
 # Few values, and those outside the range
 
 
-def test_fewer_distinct_values_than_anchors_are_the_anchors():
-    X = np.array([[0.0], [0.5], [2.0], [0.5]])
-    feature_map = km.AnchorMap("chi2", 40, anchors="kmeans", energy=1).fit(X)
-    assert feature_map.anchors_[0].tolist() == [0, 0.5, 2]
-    assert km.kernel_error(feature_map, X).max < 1e-14
-
-
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("n_neighbors", [1, 2])
 def test_few_values_are_the_anchors_by_default(make, n_neighbors):

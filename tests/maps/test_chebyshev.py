@@ -64,20 +64,6 @@ def test_a_thousand_terms_lose_no_accuracy(dtype):
     assert np.all(miss <= np.finfo(dtype).eps * (8 + 2 * np.abs(L)))
 
 
-@pytest.mark.compiled
-def test_table_and_formula_agree(seed):
-    """Narrow maps run on tables, wide ones on the recurrence: one result."""
-    x = np.exp(np.random.default_rng(seed).uniform(-14, 7, size=(200, 3)))
-    for dtype, tolerance in ((np.float32, 1e-6), (np.float64, 1e-13)):
-        narrow, wide = (km.ChebyshevMap(n, scale=1.0).fit(x) for n in (10, 1000))
-        with record_paths() as paths:
-            narrow, wide = narrow.transform(x.astype(dtype)), wide.transform(x)
-        assert paths == ["table:log2:dense", "formula:dense"]
-        expected = wide.reshape(200, 3, 1000)[:, :, :10]
-        miss = np.abs(narrow.reshape(200, 3, 10) - expected) / np.sqrt(x)[:, :, None]
-        assert miss.max() < tolerance
-
-
 @pytest.mark.parametrize("n", [1, 2, 10, 1000])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_one_is_one_and_zero_is_zero(n, dtype):
@@ -124,14 +110,6 @@ def test_distances_tend_to_chi2_from_below(n):
     assert np.all(missing <= root**2)
 
 
-@pytest.mark.parametrize("n", [5, 10, 40])
-def test_theorem_1_on_histograms(n, seed):
-    X = np.random.default_rng(seed).dirichlet(np.full(200, 0.3), size=30)
-    fitted = km.ChebyshevMap(n).fit(X)
-    Z = fitted.transform(X)
-    assert np.abs(Z @ Z.T - chi2(X)).max() <= fitted.constant_ / n
-
-
 @pytest.mark.parametrize(
     ("n", "scale"), [(1, "auto"), (2, 1.0), (5, "minimax"), (10, 100.0), (300, "auto")]
 )
@@ -175,8 +153,3 @@ def test_minimax_scale_of_the_errata():
     np.testing.assert_allclose(km.kernel_error(fitted, x).max, 5.38e-3, rtol=0.02)
     worse = [km.kernel_error(km.ChebyshevMap(5, scale=s), x).max for s in (0.8, 1.0, 2.5)]
     assert min(worse) > km.kernel_error(fitted, x).max
-
-
-def test_signed_values_by_odd_extension():
-    fitted = km.ChebyshevMap(5, signed=True).fit(VALUES)
-    np.testing.assert_array_equal(fitted.transform(-VALUES), -fitted.transform(VALUES))

@@ -129,12 +129,6 @@ def test_signature_of_a_users_own(seed):
     assert np.max(np.abs(phi @ phi.T - exact)) <= 2 * fitted.certificate_.bound * 1.001
 
 
-def test_signed_is_the_odd_extension(seed):
-    X = histograms(seed) * np.random.default_rng(seed).choice([-1, 1], (60, 12))
-    fitted = km.DesignedMap(signed=True).fit(X)
-    np.testing.assert_allclose(fitted.transform(-X), -fitted.transform(X))
-
-
 def test_a_kernel_that_is_signed_itself_counts():
     rows = np.array([[-1.0, 2.0], [3.0, -4.0]])
     by_kernel = km.DesignedMap(km.kernels.chi2.replace(signed=True), 3, domain=(1, 4))

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 from scipy import sparse, stats
-from sklearn.kernel_approximation import RBFSampler
 
 import kernelmaps as km
 from kernelmaps.engine import apply, evaluate, projections, record_paths
-from kernelmaps.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern, StationaryKernel
+from kernelmaps.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
 from kernelmaps.maps.fourier import FrequencySampler
 
 pytestmark = pytest.mark.compiled
@@ -205,15 +204,6 @@ def test_cosines_hold_their_precision_for_large_arguments(seed):
         assert np.all(np.abs(z - np.cos(x.astype(np.longdouble))) < (np.abs(x) + 4) * eps)
 
 
-def test_agrees_with_scikit_learn_given_the_same_draws(seed):
-    X = np.random.default_rng(seed).normal(size=(50, 5))
-    peer = RBFSampler(gamma=0.5, n_components=64, random_state=0).fit(X)
-    ours = km.RandomFourierMap(n_components=64, form="cosine", random_state=0).fit(X)
-    arrays = {"matrix": peer.random_weights_, "phases": peer.random_offset_}
-    spec = type(ours.spec_)("fourier", arrays, ours.spec_.numbers)
-    np.testing.assert_allclose(apply(spec, X), peer.transform(X), rtol=0, atol=1e-14)
-
-
 def test_no_temporary_is_larger_than_a_block(seed, monkeypatch):
     """float64 frequencies, float32 rows: turned into float32 tile by tile."""
     import tracemalloc
@@ -289,22 +279,6 @@ def test_equal_rows_do_not_hide_a_narrow_kernel_and_clusters_do_not_warn(seed):
 # Kernels of a user -------------------------------------------------------------------------------
 
 
-class Sinc(StationaryKernel):
-    """Π sin(δ)/δ: frequencies uniform in [−1, 1]."""
-
-    name = "sinc"
-
-    def signature(self, delta):
-        return np.sinc(np.asarray(delta) / np.pi)
-
-    def frequencies(self, uniforms, d):
-        return 2 * uniforms - 1
-
-    def _gram(self, X, Y, n_jobs):
-        Y = X if Y is None else Y
-        return np.prod(self.signature(X[:, None, :] - Y[None, :, :]), axis=2)
-
-
 class SampleOnly(Kernel):
     """A Gaussian that can do nothing but sample its spectrum."""
 
@@ -319,11 +293,6 @@ class SampleOnly(Kernel):
 
     def _diag(self, X):
         return np.ones(len(X))
-
-
-def test_user_kernel_with_a_spectrum(X, seed):
-    fitted = km.RandomFourierMap(Sinc(), 4000, random_state=seed).fit(X)
-    assert km.kernel_error(fitted, X).max < hoeffding(900, 4000, 4.0)
 
 
 @pytest.mark.parametrize("sampling", ["iid", "orthogonal", "structured"])

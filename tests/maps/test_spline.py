@@ -5,7 +5,7 @@ import pytest
 from scipy.interpolate import BSpline
 
 import kernelmaps as km
-from kernelmaps.engine import evaluate, record_paths
+from kernelmaps.engine import record_paths
 from kernelmaps.exceptions import OutOfDomainWarning
 from kernelmaps.maps.bases import difference_matrix
 
@@ -38,18 +38,6 @@ def test_uniform_basis_is_scipys(degree, order, seed):
         expected = BSpline.design_matrix(X[:, j], knots, degree, extrapolate=True).toarray()
         # Differences of columns of size 9^order amplify their rounding.
         np.testing.assert_allclose(phi[:, j], expected, atol=1e-13 * 9**order)
-
-
-@pytest.mark.parametrize("order", [0, 1, 2])
-def test_paths_agree_and_sum_to_one(order, seed):
-    X = data(seed)
-    fitted = km.SplineMap(order=order).fit(X)
-    Z = fitted.transform(X)
-    np.testing.assert_allclose(Z, evaluate(fitted.spec_, X), atol=1e-12 * np.abs(Z).max())
-    phi = bands(fitted, X)
-    np.testing.assert_allclose(phi.sum(axis=2), 1, atol=1e-10)
-    assert (phi > -1e-10).all()
-    assert ((np.abs(phi) > 1e-9).sum(axis=2) <= 4).all()
 
 
 def test_difference_matrices_of_the_paper():

@@ -9,7 +9,7 @@ from fitted_examples import fitted_map, fitted_map_of_the_plane, fitted_model, r
 
 import kernelmaps as km
 from benchmarks import attack_files
-from benchmarks.attack_files import outcome, summary
+from benchmarks.attack_files import summary
 from kernelmaps._util import storage
 from kernelmaps.exceptions import FileFormatError
 
@@ -26,19 +26,6 @@ def test_mutants_are_refused_or_work(seed):
     assert sum(counts.values()) == COUNT
     assert counts["refused"] > COUNT / 2
     assert counts["works"] > COUNT / 20  # the mutants are not all so wild that nothing is tested
-
-
-def test_every_public_method_is_used(tmp_path, monkeypatch):
-    def fail(self, *arguments):
-        raise KeyError("broken")
-
-    km.save(km.SplineMap(6).fit(rows()), tmp_path / "x.kmap")
-    data = (tmp_path / "x.kmap").read_bytes()
-    for name in ("transform", "get_feature_names_out", "row_certificate", "_repr_html_"):
-        with monkeypatch.context() as patched:
-            patched.setattr(km.SplineMap, name, fail)
-            actual = outcome("spline", data, tmp_path / "y.kmap", {})
-            assert actual == f"use: {name}: KeyError: 'broken'"
 
 
 def test_a_file_that_once_wrote_to_an_address_of_its_choice(tmp_path):
@@ -125,25 +112,6 @@ def test_sums_that_cannot_be_solved_are_refused_in_words():
     model.stats_.H[...] -= 2 * np.diag(np.diag(model.stats_.H))
     with pytest.raises(ValueError, match="not those of any rows"):
         model.refit(alpha=0.1)
-
-
-def test_the_driver_names_a_mutant_that_ends_its_worker(monkeypatch, tmp_path):
-    def outcome(name, data, path, allowed):
-        if data == b"deadly":
-            os.kill(os.getpid(), 9)
-        return "works"
-
-    monkeypatch.setattr(attack_files, "outcome", outcome)
-    monkeypatch.setattr(
-        attack_files, "originals", lambda: {"spec": km.SplineMap(6).fit(rows()).spec_}
-    )
-    monkeypatch.setattr(
-        attack_files, "draw", lambda files, index, seed: ("spec", b"deadly" if index == 3 else b"")
-    )
-    actual = attack_files.run(6, 0)
-    assert [item[0] for item in actual] == list(range(6))
-    assert [item[2] for item in actual if item[0] != 3] == ["works"] * 5
-    assert actual[3][2] == "ended the process: status 9"
 
 
 BOUNDED = """

@@ -187,17 +187,6 @@ def test_estimators_on_a_cluster(rows, client, fitted):
     )
 
 
-def test_unlabelled_rows_on_a_cluster(rows, client):
-    X, y, _ = rows
-    exact = km.StreamingRidgeClassifier(1.0, MAP, n_components=5).fit(
-        X[:500], y[:500], unlabeled=X[500:]
-    )
-    dX = da.from_array(X, (250, 6))
-    actual = km.StreamingRidgeClassifier(1.0, MAP, n_components=5)
-    actual.fit(dX[:500], y[:500], unlabeled=dX[500:], client=client)
-    np.testing.assert_allclose(actual.coef_, exact.coef_, rtol=1e-7, atol=1e-9)
-
-
 # ---- refusals -----------------------------------------------------------------------------------
 
 

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from kernelmaps._util.threads import limit_blas, ordered_map
+from kernelmaps._util.threads import ordered_map
 from kernelmaps.stats import Moments, choose_block_rows, fold, open_source
 
 
@@ -50,22 +50,6 @@ def test_at_most_threads_plus_one_items_are_alive():
 def test_results_come_in_order_even_if_the_first_is_slow():
     actual = list(ordered_map(lambda i: time.sleep(0.05 * (i == 0)) or i, range(6), 2))
     assert actual == [0, 1, 2, 3, 4, 5]
-
-
-def test_blas_limit_is_lifted_by_the_last_fold():
-    from threadpoolctl import threadpool_info
-
-    def threads():
-        return [p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"]
-
-    before = threads()
-    first, second = limit_blas(1), limit_blas(1)
-    first.__enter__()
-    second.__enter__()
-    first.__exit__(None, None, None)
-    assert set(threads()) == {1}
-    second.__exit__(None, None, None)
-    assert threads() == before
 
 
 def test_own_threads_of_a_map_are_one_inside_the_fold():

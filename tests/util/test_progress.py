@@ -40,7 +40,3 @@ def test_generators_are_consumed_lazily():
     items = track(endless(), "counting", enabled=False)
     assert next(items) == 0
     assert next(items) == 1
-
-
-def test_words_may_be_those_of_an_item():
-    assert list(track("ab", str.upper, enabled=True)) == ["a", "b"]

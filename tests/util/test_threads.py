@@ -103,14 +103,6 @@ def test_in_threads_keeps_small_work_on_the_calling_thread():
     assert in_threads(lambda begin, end: threading.current_thread(), 100, 1) == names
 
 
-def test_in_threads_passes_errors_on():
-    def work(begin, end):
-        raise ArithmeticError("in a thread")
-
-    with pytest.raises(ArithmeticError, match="in a thread"):
-        in_threads(work, 1000, -1)
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_in_threads_works_again_after_a_fork():
     """A forked child has none of its parent's threads: the pool must not wait for them."""

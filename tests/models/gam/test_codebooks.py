@@ -56,17 +56,6 @@ def test_bins_of_many_values_hold_about_as_many_each(seed):
     assert (np.diff(book.nodes) > 0).all()
 
 
-def test_heavy_ties_and_gaps(seed):
-    rng = np.random.default_rng(seed)
-    values = np.where(rng.random(5000) < 0.6, 0.0, rng.normal(size=5000))
-    values[:50] = np.nan
-    _book, codes = fitted(number(values))
-    assert (codes[:50] == MISSING).all()
-    assert (codes[50:] != MISSING).all()
-    order = np.argsort(values[50:])
-    assert (np.diff(codes[50:][order].astype(int)) >= 0).all()
-
-
 def test_values_that_differ_in_the_last_bit_differ_in_their_codes():
     values = np.repeat([1.0, np.nextafter(1.0, 2), 2.0], 3)
     _book, codes = fitted(number(values))

@@ -9,7 +9,6 @@ from kernelmaps.models.gam.regressor import (
     conformal_interval,
     distribution_interval,
     leave_one_out_residuals,
-    residual_quantiles,
 )
 from kernelmaps.models.losses import SquaredError
 
@@ -129,14 +128,6 @@ def test_weights_and_refits_of_residuals(seed, tmp_path):
     )
     model.set_params(loss="squared_error").fit(X, y)
     assert len(model._residual_quantiles) == 0
-
-
-def test_quantiles_of_residuals_are_all_of_them():
-    values = np.array([3.0, 1.0, 2.0, 5.0])
-    np.testing.assert_array_equal(residual_quantiles(values, np.ones(4)), [1, 2, 3, 5])
-    assert len(residual_quantiles(values, np.array([1.0, 1.0, 0.0, 0.0]))) == 2
-    many = residual_quantiles(np.arange(9990.0), np.ones(9990))
-    np.testing.assert_allclose(many, np.arange(1, 1000) * 9.99, atol=1)
 
 
 # -- counts ---------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import BaggingRegressor
@@ -154,29 +155,7 @@ def test_separated_classes_have_a_finite_model():
     assert np.isfinite(model.predict_proba(x[:, None])).all()
 
 
-def test_rows_without_weight_do_not_count(fitted):
-    _, X, y = fitted
-    more = pd.concat([X, X.assign(color="pink", size=99.0)])
-    weight = np.repeat([1.0, 0.0], len(X))
-    model = km.AdditiveRegressor().fit(more, np.tile(y, 2) + 50 * (weight == 0), weight)
-    plain = km.AdditiveRegressor().fit(X, y)
-    np.testing.assert_allclose(model.predict(X), plain.predict(X), rtol=1e-6, atol=1e-6)
-
-
 # -- losses ---------------------------------------------------------------------------------------
-
-
-def test_log_loss_recovers_log_odds(seed):
-    rng = np.random.default_rng(seed)
-    X = rng.random((6000, 2))
-    odds = 4 * np.sin(5 * X[:, 0]) + 2 * X[:, 1]
-    y = rng.random(6000) < 1 / (1 + np.exp(-odds))
-    model = km.AdditiveClassifier(loss="log_loss").fit(X, y)
-    error = np.sqrt(np.mean((model.decision_function(X) - odds) ** 2))
-    assert error < 0.4
-    p = model.predict_proba(X)[:, 1]
-    np.testing.assert_allclose(p, 1 / (1 + np.exp(-model.decision_function(X))))
-    assert abs(p.mean() - y.mean()) < 1e-3  # the intercept is not penalised
 
 
 def test_many_classes(seed):
@@ -192,19 +171,6 @@ def test_many_classes(seed):
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
     with_constraint = km.AdditiveClassifier(constraints={"x": "increasing"}).fit(X, y)
     assert "class" in str(with_constraint.summary())  # each has a row of its own
-
-
-def test_poisson_rates_are_per_exposure(seed):
-    rng = np.random.default_rng(seed)
-    X, exposure = rng.random((4000, 1)), rng.gamma(2.0, 2.0, 4000)
-    y = rng.poisson(exposure * np.exp(np.sin(4 * X[:, 0])))
-    model = km.AdditiveRegressor(loss="poisson").fit(X, y, exposure=exposure)
-    rate = model.predict(X)
-    assert np.sqrt(np.mean((np.log(rate) - np.sin(4 * X[:, 0])) ** 2)) < 0.06
-    np.testing.assert_allclose(model.predict(X, exposure=exposure), exposure * rate)
-    days = km.AdditiveRegressor(loss="poisson").fit(X, y, exposure=365 * exposure)
-    np.testing.assert_allclose(365 * days.predict(X), rate, rtol=1e-4)
-    assert model.predict(X, exposure=exposure).sum() == pytest.approx(y.sum(), rel=1e-4)
 
 
 def test_scores_of_counts_are_shares_of_the_deviance(seed):
@@ -498,6 +464,39 @@ def test_estimator_checks(estimator):
     assert failed == ["check_sample_weight_equivalence_on_dense_data"] * relative
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars", "lazy", "pyarrow"])
+def test_a_frame_and_names_of_its_columns_are_what_a_file_is(seed, library):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.random((90, 3)), columns=["a", "b", "w"])
+    frame["kind"] = rng.choice(["x", "y"], 90)
+    frame["y"] = frame["a"] + (frame["kind"] == "x") + 0.1 * rng.normal(size=90)
+    frame["event"] = rng.random(90) < 0.8
+    polars = pytest.importorskip("polars")
+    convert = {
+        "pandas": lambda X: X,
+        "polars": polars.from_pandas,
+        "lazy": lambda X: polars.from_pandas(X).lazy(),
+        "pyarrow": pa.Table.from_pandas,
+    }[library]
+    X, rows = frame[["a", "b", "kind"]], convert(frame.drop(columns="event"))
+    mirrored = convert(X.iloc[:, ::-1])
+    model = km.AdditiveRegressor().fit(rows, "y", "w")
+    expected = km.AdditiveRegressor().fit(X, frame["y"], frame["w"])
+    np.testing.assert_array_equal(model.predict(mirrored), expected.predict(X))
+    assert model.score(rows, "y", "w") == expected.score(X, frame["y"], frame["w"])
+    labels = km.AdditiveClassifier().fit(rows, "kind")
+    assert labels.score(rows, "kind") > 0.8
+    numbers = convert(frame[["a", "b", "y"]])
+    for other in (km.StreamingRidge(), km.AdditiveSVR())[: 1 + (library != "pyarrow")]:
+        named = clone(other).fit(numbers, "y").predict(convert(frame[["b", "a"]]))
+        others = clone(other).fit(frame[["a", "b"]], frame["y"]).predict(frame[["a", "b"]])
+        np.testing.assert_allclose(named, others)
+    survival = km.AdditiveSurvival().fit(convert(frame.assign(y=frame["y"] + 2)), ("y", "event"))
+    assert survival.n_events_ == frame["event"].sum()
+    with pytest.raises(ValueError, match=r"X has no column 'z'; it has 'a'"):
+        model.fit(rows, "z")
+
+
 @pytest.mark.parametrize("loss", ["quantile", "absolute_error"])
 def test_losses_with_corners_reach_the_minimum(seed, loss):
     """Rows of weight two and rows that occur twice end at the same function, to seven digits."""
@@ -573,41 +572,6 @@ def test_quantiles_have_their_share_of_the_rows_below_them(seed, quantile):
     assert abs(np.mean(y <= model.predict(x)) - quantile) < 0.005
 
 
-def test_the_errors_of_an_explanation_are_those_of_the_functions():
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame({"a": rng.integers(0, 9, 400), "b": rng.choice(["u", "v"], 400)})
-    y = X["a"] + (X["b"] == "u") + 0.3 * rng.normal(size=400)
-    model = km.AdditiveRegressor().fit(X, y)
-    shapes = {shape.name: shape for shape in model.shape_functions_}
-    said = model.explain(X.iloc[[3]])
-    a, b = X.iloc[3]
-    wanted = [shapes["a"].errors[a], shapes["b"].errors[shapes["b"].levels.index(b)]]
-    np.testing.assert_allclose(said.errors, wanted)
-
-
-def test_a_date_with_a_linear_term_is_a_straight_trend(seed):
-    """A trend and a season: the line follows the first and leaves the second out."""
-    rng = np.random.default_rng(seed)
-    day = pd.Series(pd.date_range("2015-01-01", periods=1500))
-    years = np.arange(1500) / 365.25
-    y = 2.0 * years + np.sin(2 * np.pi * years) + 0.1 * rng.normal(size=1500)
-    X = pd.DataFrame({"day": day})
-    parts = {"day (month)": None, "day (weekday)": None}
-    line = km.AdditiveRegressor(terms={"day": "linear", **parts}).fit(X, y)
-    assert line.term_names_ == ["day"]
-    curve = line.predict(X)
-    np.testing.assert_allclose(
-        np.polyfit(years, curve, 1)[0], np.polyfit(years, y, 1)[0], rtol=1e-3
-    )
-    np.testing.assert_allclose(curve, np.polyval(np.polyfit(years, curve, 1), years), atol=0.01)
-    seasonal = km.AdditiveRegressor(terms={"day": "linear"}).fit(X, y)
-    assert seasonal.term_names_ == ["day", "day (month)", "day (weekday)"]
-    assert seasonal.score(X, y) > 0.98 > line.score(X, y)
-    trend = seasonal.eval_terms(X)[:, 0]
-    np.testing.assert_allclose(np.polyfit(years, trend, 1)[0], 2.0, atol=0.02)
-    np.testing.assert_allclose(np.diff(trend), np.diff(trend)[0], rtol=0.01)  # leap years
-
-
 def test_targets_of_a_frame_are_read_as_those_of_its_file(tmp_path, seed):
     """Money in text, and rows without a target, which are left out with their weights."""
     X, _, y = sales(seed)
@@ -639,16 +603,6 @@ def test_targets_of_a_frame_are_read_as_those_of_its_file(tmp_path, seed):
     assert classifier.classes_.tolist() == ["high", "low"]
 
 
-def test_files_are_predicted_by_the_names_of_their_columns(tmp_path, seed):
-    X, _, y = sales(seed)
-    model = km.AdditiveRegressor().fit(X, y)
-    for kind in ("csv", "parquet"):
-        path = tmp_path / f"t.{kind}"
-        backwards = X.assign(price=y)[["price", "noise", "shop", "color", "size"]]
-        backwards.to_csv(path, index=False) if kind == "csv" else backwards.to_parquet(path)
-        np.testing.assert_array_equal(model.predict(path), model.predict(X))
-
-
 def test_weekdays_are_those_of_the_time_zone(seed):
     days = pd.date_range("2020-01-01", periods=700)
     rng = np.random.default_rng(seed)
@@ -659,17 +613,6 @@ def test_weekdays_are_those_of_the_time_zone(seed):
         assert "day (hour)" not in model.term_names_
         assert "Mon" in str(model.explain(X.iloc[[5]]))
         np.testing.assert_array_equal(model.predict(pd.DataFrame({"day": days})), model.predict(X))
-
-
-def test_scores_without_the_exposure_of_the_fit_warn(tmp_path, seed):
-    rng = np.random.default_rng(seed)
-    X, exposure = rng.random((200, 1)), rng.gamma(2.0, 2.0, 200)
-    y = rng.poisson(exposure)
-    model = km.AdditiveRegressor(loss="poisson").fit(X, y, exposure=exposure)
-    km.save(model, tmp_path / "m.kmap")
-    for one in (model, km.load(tmp_path / "m.kmap")):
-        with pytest.warns(UserWarning, match="with an exposure or an offset, and none is given"):
-            one.score(X, y)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

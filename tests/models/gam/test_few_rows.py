@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -15,7 +14,6 @@ from sklearn.linear_model import LogisticRegression, RidgeCV
 import kernelmaps as km
 from kernelmaps.models.gam import design
 from kernelmaps.models.rows.basis import TermBasis
-from kernelmaps.models.rows.term_rows import TermRows
 from kernelmaps.models.solvers import pirls, reml
 from kernelmaps.models.solvers.reml import Penalties, entering_smoothing
 from kernelmaps.models.solvers.smoothing_prior import PriorParameterisation
@@ -73,19 +71,6 @@ def test_noise_of_as_many_columns_as_rows_stays_noise():
     assert model.edf_[0] < 50
     assert model.dispersion_[0] > 0.5
     assert error(model, 0.0, rng, 100) < 0.5
-
-
-def test_many_small_linear_effects_are_a_ridge_regression():
-    """Not worse than one whose penalty is tuned, by more than a tenth."""
-    rng, errors = np.random.default_rng(3), []
-    for _ in range(3):
-        beta, X, new = rng.normal(size=60) / 8, *rng.normal(size=(2, 120, 60))
-        y = X @ beta + rng.normal(size=120)
-        models = km.AdditiveRegressor(), RidgeCV(np.geomspace(0.1, 1000, 20))
-        predictions = (model.fit(X, y).predict(new) for model in models)
-        errors.append([np.mean((p - new @ beta) ** 2) ** 0.5 for p in predictions])
-    ours, ridge = np.mean(errors, axis=0)
-    assert ours < 1.1 * ridge
 
 
 def test_many_rows_leave_the_prior_nothing_to_say():
@@ -294,19 +279,6 @@ def test_a_fit_with_pairs_screens_its_terms_again(monkeypatch):
     assert len(with_pair.active) <= len(single.active) + n_functions
 
 
-def test_lines_are_in_a_model_from_the_beginning_and_curves_are_screened(monkeypatch):
-    rng = np.random.default_rng(3)
-    functions = rng.normal(size=(9, 3))
-    basis = TermBasis(functions, np.ones(3), np.array([0, 0, 1]), has_null_space=True)
-    codes = [rng.integers(0, 9, 20).astype(np.uint8) for _ in range(2)]
-    rows = TermRows(codes, [basis, basis], np.zeros(20), np.ones(20), np.zeros(20))
-    estimated, fixed = np.zeros(4, bool), np.ones(4, bool)
-    assert pirls.unscreened_smoothing(rows, estimated).all()
-    monkeypatch.setattr(pirls, "PIRLS", pirls.PirlsOptions(screen_above=5))
-    assert pirls.unscreened_smoothing(rows, fixed).all()
-    assert pirls.unscreened_smoothing(rows, estimated).tolist() == [False, True, False, True]
-
-
 @pytest.mark.parametrize("quantile", [0.5, 0.8])
 def test_quantiles_of_few_rows_follow_clear_effects(quantile):
     """From a constant, 5 and 6 of these 20 fits nearly stayed one: few rows are near it."""
@@ -333,14 +305,3 @@ def test_a_search_for_smoothing_parameters_that_fails_is_reported(seed, monkeypa
             patch.setattr(reml, "_newton_step", lambda hessian, gradient: np.sign(gradient))
             with pytest.warns(ConvergenceWarning, match="stopped far from a minimum of the REML"):
                 model.fit(X, targets)
-
-
-def test_a_search_for_smoothing_parameters_that_is_cut_short_warns(seed, monkeypatch):
-    """Steps of at most 0.01 do not lead from the start to the estimate."""
-    rng = np.random.default_rng(seed)
-    X = rng.random((400, 3))
-    y = np.sin(9 * X[:, 0]) + 0.1 * rng.normal(size=400)
-    km.AdditiveRegressor().fit(X, y)  # warns of nothing: warnings are errors here
-    monkeypatch.setattr(reml, "REML", replace(reml.REML, max_step=0.01))
-    with pytest.warns(ConvergenceWarning, match="stopped far from a minimum of the REML"):
-        km.AdditiveRegressor().fit(X, y)

@@ -59,19 +59,6 @@ def test_slopes_of_many_levels(seed):
     assert error < 1.15 * expected
 
 
-def test_slopes_of_few_rows_are_shrunk_to_the_mean(seed):
-    """The estimate of a group is the mean, weighted by the variances: Stein's shrinkage."""
-    rng, X, code = groups(seed, 400, 40)
-    slope = 1 + 0.5 * rng.normal(size=40)
-    y = slope[code] * X["x"] + rng.normal(size=400)
-    model = km.AdditiveRegressor(terms=["x", "site", ("site", km.Term("x", "linear"))]).fit(X, y)
-    ends = np.array([0.05, 0.95])
-    shrunk = np.array([np.diff(model.predict(grid_of(f"s{k:02d}", ends)))[0] for k in range(40)])
-    alone = np.array([np.polyfit(X["x"][code == k], y[code == k], 1)[0] for k in range(40)])
-    errors = [np.sqrt(np.mean((estimate - slope) ** 2)) for estimate in (shrunk / 0.9, alone)]
-    assert errors[0] < 0.75 * errors[1]
-
-
 def test_curves_by_group_are_shrunk_together(seed):
     rng, X, code = groups(seed, 4000, 40)
     phase = rng.uniform(0, 2, 40)
@@ -84,18 +71,6 @@ def test_curves_by_group_are_shrunk_together(seed):
     ]
     # A curve of 100 rows alone, with about 5 degrees of freedom, has 0.3 √(5 / 100) ≈ 0.07.
     assert errors[0] < 0.12 < 0.3 < errors[1]
-
-
-def test_a_varying_coefficient_is_linear_in_its_column(seed):
-    rng, X, _ = groups(seed, 3000, 2)
-    y = X["z"] * np.sin(6 * X["x"]) + 0.2 * rng.normal(size=3000)
-    model = km.AdditiveRegressor(
-        terms=["x", km.Term("z", "linear"), ("x", km.Term("z", "linear"))]
-    ).fit(X, y)
-    x = np.linspace(0.05, 0.95, 30)
-    below, middle, above = (model.predict(grid_of("s00", x, z)) for z in (-1.0, 0.0, 1.0))
-    assert np.abs((above - below) / 2 - np.sin(6 * x)).mean() < 0.1
-    assert np.abs(above - 2 * middle + below).max() < 0.15
 
 
 def test_levels_that_a_pair_merges_are_reported(seed):

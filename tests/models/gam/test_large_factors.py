@@ -123,16 +123,6 @@ def test_draws_have_the_standard_errors(seed):
     np.testing.assert_allclose(draws.std(axis=0), errors, rtol=5 / np.sqrt(4000))
 
 
-def test_intervals_cover_the_effects(seed):
-    X, y, effect, code = table(seed, 2400)
-    model = km.AdditiveRegressor().fit(X, y)
-    prediction, errors = model.predict(X, return_std=True)
-    truth = 2 + effect[code] + 0.3 * X["x"]
-    first = np.unique(code, return_index=True)[1]
-    covered = (np.abs(prediction - truth) < 1.96 * errors)[first].mean()
-    assert abs(covered - 0.95) < 4 * np.sqrt(0.95 * 0.05 / SITES)
-
-
 @pytest.mark.parametrize("sd", [0.0, 0.5])
 def test_test_of_a_variance_is_that_of_the_dense_covariance(seed, sd):
     """The statistic is exact, and so is the mean of its weights; p-values are nearly equal."""
@@ -200,24 +190,6 @@ def test_streams_give_the_model_of_the_frame(seed, kind):
     assert is_eliminated(streamed)
     np.testing.assert_allclose(streamed.predict(X), model.predict(X), atol=1e-6)
     np.testing.assert_allclose(*(m.predict(X, return_std=True)[1] for m in (model, streamed)), 1e-4)
-
-
-def test_labels_in_chunks_give_the_model_of_the_frame(seed):
-    """Up to the end of the steps of log loss."""
-    X, y, _, _ = table(seed, 2000)
-    labels = y > 2
-    chunks = [(X[k : k + 500], labels[k : k + 500]) for k in range(0, 2000, 500)]
-    model, streamed = km.AdditiveClassifier().fit(X, labels), km.AdditiveClassifier().fit(chunks)
-    np.testing.assert_allclose(streamed.predict_proba(X), model.predict_proba(X), atol=1e-4)
-
-
-def test_weights_of_a_factor(seed):
-    """Frequency weights are repeated rows."""
-    X, y, _, _ = table(seed, 1500)
-    count = np.random.default_rng(seed).integers(1, 4, len(y))
-    weighted = km.AdditiveRegressor(weights="frequency").fit(X, y, sample_weight=count)
-    repeated = km.AdditiveRegressor().fit(X.loc[X.index.repeat(count)], np.repeat(y, count))
-    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), atol=1e-6)
 
 
 def test_terms_add_up_and_are_centred(seed):
@@ -303,16 +275,6 @@ def test_levels_that_a_sample_lacks_are_counted_over_all_chunks(seed, monkeypatc
     assert set(streamed.predictor_.books[0].levels) == set(X["site"])
     model = km.AdditiveRegressor().fit(X, y)
     np.testing.assert_allclose(streamed.predict(X), model.predict(X), atol=1e-3)
-
-
-def test_three_classes(seed):
-    X, score, _, _ = table(seed, 3000)
-    y = np.digitize(score, [1.0, 3.0])
-    model = km.AdditiveClassifier().fit(X, y)
-    assert model.score(X, y) > 0.7
-    errors = model.predictor_.score_errors(model._columns(X))
-    assert errors.shape == (len(y), 3)
-    assert (errors > 0).all()
 
 
 @pytest.mark.parametrize("noise", [None, 0.0])

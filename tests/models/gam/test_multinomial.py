@@ -128,17 +128,6 @@ def test_classes_one_by_one_in_large_systems_are_nearly_the_same(seed, monkeypat
     np.testing.assert_allclose(other_errors.mean(), errors.mean(), rtol=0.4)
 
 
-def test_rows_from_a_stream_give_the_same_model(seed, tmp_path):
-    X, _, y = simulate(seed)
-    frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    in_memory = km.AdditiveClassifier().fit(frame, y)
-    chunks = [(frame[k : k + 150], y[k : k + 150]) for k in range(0, 400, 150)]
-    streamed = km.AdditiveClassifier().fit(chunks)
-    np.testing.assert_allclose(
-        streamed.predict_proba(frame), in_memory.predict_proba(frame), atol=1e-5
-    )
-
-
 def test_draws_sum_to_zero_and_have_the_standard_errors(seed):
     X, _, y = simulate(seed)
     model = km.AdditiveClassifier().fit(X, y)

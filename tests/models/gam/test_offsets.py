@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import special, stats
+from scipy import special
 
 import kernelmaps as km
 from kernelmaps.exceptions import MissingTargetWarning
@@ -133,32 +133,6 @@ def test_deviances_of_counts_are_those_of_binomial_distributions(seed):
     null = deviance(np.full(300, successes.sum() / trials.sum())) - smallest
     assert model.null_deviance_ == pytest.approx(null)
     assert model.deviance_ == pytest.approx(deviance(model.predict_proba(X)[:, 1]) - smallest)
-
-
-def test_scores_and_checks_of_counts_are_those_of_single_trials(seed, tmp_path):
-    rng, X, eta, offset = rows(seed, 500)
-    trials = rng.integers(0, 8, 500)
-    successes = rng.binomial(trials, 1 / (1 + np.exp(-eta - offset)))
-    model = km.AdditiveClassifier().fit(X, successes, trials=trials, offset=offset)
-    each = np.repeat(np.arange(500), trials)
-    labels = np.concatenate([np.arange(k) for k in trials]) < successes[each]
-    single = km.AdditiveClassifier().fit(X.iloc[each], labels.astype(int), offset=offset[each])
-    expected = single.score(X.iloc[each], labels.astype(int), offset=offset[each])
-    assert model.score(X, successes, trials=trials, offset=offset) == pytest.approx(expected)
-    predicted = model.predict_proba(X, offset=offset)[:, 1] > 0.5
-    assert expected == pytest.approx(np.mean(labels == predicted[each]))
-    check = model.check(X, successes, trials=trials, offset=offset)
-    # A row's leverage is the sum of those of its trials: both sum to the same trace.
-    by_trial = single.check(X.iloc[each], labels.astype(int), offset=offset[each])
-    assert check.leverage.sum() == pytest.approx(by_trial.leverage.sum(), rel=1e-3)
-    # Quantile residuals of the right model are standard normal.
-    assert stats.kstest(check.quantile_residuals, "norm").pvalue > 1e-4
-    assert f"rows: {np.count_nonzero(trials)}" in " ".join(str(model.summary()).split())
-    # A single trial is a label.
-    first = single.check(X, successes > 0, offset=offset)
-    ones = single.check(X, (successes > 0).astype(int), trials=np.ones(500), offset=offset)
-    np.testing.assert_allclose(ones.deviance_residuals, first.deviance_residuals, atol=1e-7)
-    np.testing.assert_allclose(ones.cooks_distance, first.cooks_distance, rtol=1e-6)
 
 
 def test_models_of_counts_need_trials(seed, tmp_path):

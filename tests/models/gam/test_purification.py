@@ -43,26 +43,6 @@ def test_a_pair_says_nothing_about_its_columns_alone(seed, loss):
         assert weight @ means**2 < 0.05 * cells
 
 
-def test_displays_are_what_eval_terms_has(seed):
-    X, y = correlated(seed)
-    X["c"] = np.where(np.random.default_rng(seed).random(len(X)) < 0.5, "u", "v")
-    y = y + np.where(X["c"] == "u", X["a"], 0)
-    model = km.AdditiveRegressor(interactions=[("a", "b"), ("a", "c")]).fit(X, y)
-    terms = model.eval_terms(X)
-    single = terms[:, :3].std(axis=0)
-    np.testing.assert_allclose(model.feature_importances_, single, rtol=0.03)
-    pairs = [pair.importance for pair in model.pair_functions_]
-    np.testing.assert_allclose(pairs, terms[:, 3:].std(axis=0), rtol=0.03)
-    levels = model.shape_functions_[2]
-    row = X.iloc[[5]]
-    assert model.eval_terms(row)[0, 2] == pytest.approx(
-        levels.values[levels.levels.index(row["c"].iloc[0])]
-    )
-    assert (model.shape_functions_[0].errors > 0).all()
-    said = model.explain(row)
-    assert said.score == pytest.approx(model.predict(row)[0])
-
-
 def test_pure_functions_are_those_of_the_joint_distribution(seed):
     """For normal variables ab − ρ = g(a) + g(b) + p with g(x) = ρ(x² − 1)/(1 + ρ²)."""
     rho = 0.7

@@ -14,8 +14,7 @@ import kernelmaps as km
 from kernelmaps.models.gam import interactions, score_tests
 from kernelmaps.models.gam.design import encode_rows
 from kernelmaps.models.gam.pairs import PAIRS, coarse_codes, marginal_basis, sums_by_pair
-from kernelmaps.models.gam.purification import subtract_main_effects
-from kernelmaps.models.gam.score_tests import SCORE_TEST, main_effects
+from kernelmaps.models.gam.score_tests import SCORE_TEST
 from kernelmaps.models.gam.terms import GamSettings, Term
 from kernelmaps.models.losses import SquaredError
 
@@ -257,12 +256,3 @@ def test_few_pairs_do_not_use_up_the_coefficients_of_all(seed, monkeypatch):
     of_pairs = [size for columns, size in sizes.items() if len(columns) == 2]
     assert max(of_pairs) <= 2 * min(of_pairs)
     assert sum(sizes.values()) <= limit
-
-
-def test_main_effects_are_a_least_squares_fit(seed):
-    rng = np.random.default_rng(seed)
-    weight, functions = rng.integers(0, 4, (5, 4)).astype(float), rng.normal(size=(20, 3))
-    effects = main_effects(functions, weight)
-    rest = subtract_main_effects(functions, *effects).reshape(5, 4, 3) * weight[:, :, None]
-    np.testing.assert_allclose(rest.sum(axis=1), 0, atol=1e-6)
-    np.testing.assert_allclose(rest.sum(axis=0), 0, atol=1e-6)

@@ -119,15 +119,6 @@ def test_a_straight_effect_of_a_skewed_column_is_a_straight_line(seed, size):
     assert np.median(used) < 5
 
 
-def test_the_choice_of_an_axis_does_not_bend_a_straight_effect(seed):
-    """Without noise, any other axis than that of the values would need a curve for x0."""
-    X = np.random.default_rng(seed).random((300, 2))
-    model = km.AdditiveRegressor().fit(X, X[:, 0] + X[:, 1] ** 2)
-    straight, curved = (term.edf[0] for term in model.predictor_.terms)
-    assert straight == pytest.approx(1, abs=0.1)
-    assert curved > 2
-
-
 UNEVEN = {
     "outlier": np.array([0.0, 1, 2, 3, 10]),
     "price list": np.array([1.0, 2, 5, 10, 20, 50, 100]),
@@ -190,16 +181,6 @@ def test_the_sign_of_a_few_uneven_values_does_not_matter(seed, values, truth):
     y = truth(x[:, 0]) + rng.normal(size=500)
     model, mirrored = (km.AdditiveRegressor().fit(s * x, y) for s in (1, -1))
     np.testing.assert_allclose(model.predict(x), mirrored.predict(-x), rtol=1e-4, atol=1e-3)
-
-
-def test_straight_lines_are_never_left_out(seed):
-    candidates, _, _, _ = one_column(seed)
-    basis = candidates[0]
-    for most in (2, 5):
-        small = basis.smoothest(most)
-        assert small.n_functions == most
-        assert (small.smoothing_index == 1).sum() == (basis.smoothing_index == 1).sum() == 1
-        assert small.penalty[small.smoothing_index == 0].max() <= np.sort(basis.penalty)[most]
 
 
 def test_coarse_smoothing_is_close_to_that_of_all_functions(seed):
@@ -270,24 +251,6 @@ def test_a_value_that_many_rows_share_may_lie_off_the_curve(seed, jump):
     beside, zero = model.predict([[first], [0.0]])
     # Beside zero some hundred rows with a standard deviation of one half determine the curve.
     assert abs((zero - beside) - (jump - np.sin(first))) < 0.3
-
-
-def test_a_bin_with_a_coefficient_of_its_own_is_fitted_by_it(seed):
-    candidates, _, codes, _ = one_column(seed)
-    basis = candidates[0]
-    counts = np.bincount(codes, minlength=61).astype(float)
-    place = (np.arange(60) + 0.5) / 60
-    options = {"n_bases": 20, "degree": 3, "order": 2}
-    apart = number_bases(place[None], counts, masses=[0], **options)[0]
-    assert apart.n_functions == basis.n_functions + 1
-    target = (np.arange(61) == 1) - counts[1] / counts.sum()  # centred, as all terms are
-    with_rows = counts > 0
-    for functions, close in ((apart, True), (basis, False)):
-        values = functions.values[with_rows]
-        residual = target[with_rows] - values @ np.linalg.lstsq(values, target[with_rows])[0]
-        assert (np.abs(residual).max() < 1e-8) == close
-    few = number_bases(place[None], counts, n_bases=60, degree=3, order=2, masses=[0])[0]
-    assert few.n_functions == 59  # a coefficient for each bin already
 
 
 def test_steps_are_followed_and_smooth_effects_stay_smooth(seed, monkeypatch):

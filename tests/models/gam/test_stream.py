@@ -158,17 +158,6 @@ def test_chunks_of_any_kind(seed, small_chunks):
     assert_same(held, targets, X)
 
 
-def test_chunks_whose_category_holds_numbers_alone(seed, small_chunks):
-    X, rate, _ = table(seed)
-    X.loc[X["shop"] == "north", "shop"] = "3"
-    X = X.sort_values("shop", kind="stable", ignore_index=True)  # first the shop "3"
-    n = int((X["shop"] == "3").sum())
-    numbers = X[:n].astype({"shop": int})
-    ours = km.AdditiveRegressor().fit([(numbers, rate[:n]), (X[n:], rate[n:])])
-    assert_same(km.AdditiveRegressor().fit(X, rate), ours, X)
-    np.testing.assert_array_equal(ours.predict(numbers), ours.predict(X[:n]))
-
-
 @pytest.mark.parametrize("cls", [km.AdditiveRegressor, km.AdditiveClassifier])
 @pytest.mark.parametrize("kind", ["chunks", "dask"])
 def test_rows_without_a_target_are_left_out_of_a_stream(seed, cls, kind, small_chunks):

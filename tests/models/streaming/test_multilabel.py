@@ -64,12 +64,6 @@ def test_the_lasso_takes_several_labels(seed):
     assert model.predict(X).shape == Y.shape
 
 
-def test_a_label_without_rows_is_never_predicted(seed):
-    X, Y = labelled(seed)
-    Y[:, 1] = 0
-    assert not km.StreamingRidgeClassifier().fit(X, Y).predict(X)[:, 1].any()
-
-
 def test_a_column_of_labels_is_a_vector(seed):
     X, Y = labelled(seed)
     exact = km.StreamingRidgeClassifier().fit(X, Y[:, 0])

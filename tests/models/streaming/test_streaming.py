@@ -122,16 +122,6 @@ def test_classifier_is_that_of_scikit_learn(seed, n_components, c):
         np.testing.assert_allclose(model.coef_, np.atleast_2d(exact.coef_), atol=1e-8)
 
 
-def test_prediction_needs_no_projection(seed):
-    """Step 5 done right: f(x) = βᵀφ(x) + intercept with β = Uw, and the mean of y is in it."""
-    X, Y, _ = regression(seed)
-    model = km.StreamingRidge(0.5, MAP, n_components=5).fit(X, Y)
-    Z = model.feature_map_.transform(X)
-    assert model.coef_.shape == (2, Z.shape[1])
-    np.testing.assert_allclose(model.predict(X), Z @ model.coef_.T + model.intercept_, rtol=1e-12)
-    np.testing.assert_allclose(model.predict(X).mean(axis=0), Y.mean(axis=0), rtol=1e-10)
-
-
 def test_labels_may_be_words_and_appear_late(seed):
     X, y, _ = classes(seed)
     words = np.array(["ant", "bee", "cat", "dog"])[y]
@@ -251,15 +241,6 @@ def test_leave_one_out_is_exact(seed, size):
     np.testing.assert_allclose(model.cv_results_["mean_squared_error"][0], expected, rtol=1e-7)
 
 
-def test_leave_one_out_of_classes(seed):
-    X, y, _ = classes(seed, 80)
-    alphas = [0.1, 10.0]
-    onehot = (y[:, None] == np.unique(y)).astype(float)
-    expected = naive_errors(X, onehot, np.ones(80), alphas, np.eye(6), np.arange(80)[:, None])
-    model = km.StreamingRidgeClassifier(alphas, validation="loo").fit(X, y)
-    np.testing.assert_allclose(model.cv_results_["mean_squared_error"][0], expected, rtol=1e-8)
-
-
 def test_gcv_is_leave_one_out_with_mean_leverage(seed):
     X, Y, _ = regression(seed, 120)
     alphas = [0.1, 10.0]
@@ -271,15 +252,6 @@ def test_gcv_is_leave_one_out_with_mean_leverage(seed):
         expected = (residual**2).sum() / 120 / (1 - np.trace(hat) / 120) ** 2
         found = model.cv_results_["mean_squared_error"][0, a]
         np.testing.assert_allclose(found, expected, rtol=1e-10)
-
-
-def test_size_and_alpha_are_chosen_together(seed):
-    X, Y, _ = regression(seed)
-    model = km.StreamingRidge([0.1, 1.0], MAP, n_components=[2, 5, 30]).fit(X, Y)
-    errors = model.cv_results_["mean_squared_error"]
-    s, a = np.unravel_index(np.argmin(errors), errors.shape)
-    assert errors.shape == (3, 2)
-    assert (model.n_components_, model.alpha_) == ([2, 5, 30][s], [0.1, 1.0][a])
 
 
 def test_few_strengths_are_factorised_and_many_share_a_spectrum(seed, monkeypatch):
@@ -360,17 +332,6 @@ def test_partial_fit_is_fit(seed, validation):
     np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-9)
     errors = [model.cv_results_["mean_squared_error"] for model in (parts, whole)]
     np.testing.assert_allclose(errors[0], errors[1], rtol=1e-9)
-
-
-def test_partial_fit_of_pca_and_classifier(seed):
-    X, y, _ = classes(seed)
-    pca, model = km.StreamingPCA(3), km.StreamingRidgeClassifier()
-    for a, b in chunked(X, y):
-        pca.partial_fit(a)
-        model.partial_fit(a, b, classes=[0, 1, 2, 3])
-    np.testing.assert_allclose(pca.components_, km.StreamingPCA(3).fit(X).components_, atol=1e-9)
-    whole = km.StreamingRidgeClassifier().fit(X, y)
-    np.testing.assert_allclose(model.coef_, whole.coef_, atol=1e-9)
 
 
 def test_merge_is_fitting_on_all_rows(seed):
@@ -485,15 +446,6 @@ def test_columns_may_be_a_mask(seed):
 
 
 # ---- maps ---------------------------------------------------------------------------------------
-
-
-def test_fitted_map_is_used_as_it_is(seed):
-    X, Y, _ = regression(seed)
-    fitted = RBFSampler(n_components=5, random_state=0).fit(X[:1])
-    weights = fitted.random_weights_
-    model = km.StreamingRidge(1.0, fitted).fit(X, Y)
-    assert model.feature_map_ is fitted
-    assert fitted.random_weights_ is weights
 
 
 def test_unfitted_map_is_cloned_and_fitted_on_a_sample(seed):

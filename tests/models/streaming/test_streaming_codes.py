@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import cross_val_score
 
 import kernelmaps as km
 from kernelmaps.maps.codes import Codes
@@ -60,20 +58,6 @@ def test_the_model_is_that_of_the_decoded_features(seed, k, sparse):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_the_classifier_and_the_pca_are_those_of_the_decoded_features(seed, sparse):
-    feature_map, rows, codes, y = problem(seed, sparse=sparse)
-    Z, labels = feature_map.decode(codes), np.digitize(y, np.quantile(y, [0.3, 0.6]))
-    model = km.StreamingRidgeClassifier(0.1, feature_map, block_rows=BLOCK).fit(codes, labels)
-    stored = km.StreamingRidgeClassifier(0.1, block_rows=BLOCK).fit(Z, labels)
-    np.testing.assert_array_equal(model.decision_function(codes), stored.decision_function(Z))
-    assert np.mean(model.predict(rows) == stored.predict(Z)) > 0.99
-    pca = km.StreamingPCA(3, feature_map, block_rows=BLOCK).fit(codes)
-    stored = km.StreamingPCA(3, block_rows=BLOCK).fit(Z)
-    np.testing.assert_array_equal(pca.transform(codes), stored.transform(Z))
-    np.testing.assert_allclose(pca.transform(rows), pca.transform(codes), atol=1e-5)
-
-
-@pytest.mark.parametrize("sparse", [False, True])
 def test_chunks_of_codes_and_of_rows_add_up(seed, sparse):
     """partial_fit on codes, then on rows, is fit on all: both are the same φ."""
     feature_map, rows, codes, y = problem(seed, sparse=sparse)
@@ -111,17 +95,6 @@ def test_blocks_are_sized_by_the_features_not_by_the_bytes_of_codes():
 # ---- everything else that fit takes -------------------------------------------------------------
 
 
-def test_weights_unlabeled_codes_and_leave_one_out(seed):
-    feature_map, _, codes, y = problem(seed)
-    Z, w = feature_map.decode(codes), np.random.default_rng(seed).uniform(0.5, 2, N)
-    options = {"alpha": [0.01, 1.0], "n_components": 4, "validation": "loo", "block_rows": BLOCK}
-    model = km.StreamingRidge(feature_map=feature_map, **options)
-    model.fit(codes[:200], y[:200], w[:200], unlabeled=codes[200:])
-    stored = km.StreamingRidge(**options).fit(Z[:200], y[:200], w[:200], unlabeled=Z[200:])
-    np.testing.assert_array_equal(model.coef_, stored.coef_)
-    assert model.alpha_ == stored.alpha_
-
-
 def test_codes_in_a_file_are_read_block_by_block(seed, tmp_path):
     feature_map, _, codes, y = problem(seed)
     np.save(tmp_path / "codes.npy", codes.values)
@@ -139,10 +112,3 @@ def test_a_checkpoint_of_codes_is_not_one_of_their_bytes(seed, tmp_path):
                          supervised=True) for X in (codes, codes.values))  # fmt: skip
     of_codes, of_bytes = (source.describe() for source in sources)
     assert of_codes == f"{of_bytes} (codes)"
-
-
-def test_codes_pass_cross_validation_with_a_frozen_map(seed):
-    feature_map, X, codes, y = problem(seed)
-    on_codes = km.StreamingRidge(0.1, FrozenEstimator(feature_map))
-    scores = cross_val_score(on_codes, codes, y, cv=3)
-    np.testing.assert_allclose(scores, cross_val_score(on_codes, X, y, cv=3), atol=1e-4)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 import kernelmaps as km
 from kernelmaps.stats import open_source
@@ -60,16 +59,6 @@ def test_regression_from_a_file_with_weights(seed, tmp_path):
     assert opened.objective_[0] == pytest.approx(inside.objective_[0], rel=1e-4)
 
 
-def test_sparse_blocks(seed):
-    X, score, _ = data(seed)
-    y = score > np.median(score)
-    X = sparse.csr_matrix(np.where(X < 0.4, 0, X))
-    settings = {"C": 0.1, "tol": 1e-3, "max_iter": 3000, **ONE}
-    outside = km.AdditiveSVC(**settings).fit(chunks(X, y))
-    inside = km.AdditiveSVC(**settings).fit(X, y)
-    np.testing.assert_allclose(outside.objective_, inside.objective_, rtol=1e-3)
-
-
 def test_chunks_one_by_one(seed):
     """One pass comes close to the minimum of all, and nothing of a chunk is kept."""
     X, score, _ = data(seed, n=600)
@@ -96,15 +85,6 @@ def test_chunks_one_by_one(seed):
         model.partial_fit(X[:1], y[:1])  # goes on from there: one row of 601 moves little
     assert model.n_samples_seen_ == 601
     assert np.corrcoef(before, model.decision_function(X))[0, 1] > 0.999
-
-
-def test_first_chunk_alone_is_a_fit(seed):
-    X, score, _ = data(seed)
-    settings = {"C": 0.05, "tol": 1e-6, "max_iter": 5000, **ONE}
-    chunk = km.AdditiveSVR(**settings).partial_fit(X, score)
-    whole = km.AdditiveSVR(**settings).fit(X, score)
-    bound = 2 * np.sqrt(2 * 1e-5 * whole.objective_[0] * 30)
-    assert np.abs(chunk.predict(X) - whole.predict(X)).max() < bound
 
 
 def test_blocks_of_rows_with_a_period_and_with_few_that_count(seed):

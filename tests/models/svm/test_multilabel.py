@@ -42,13 +42,6 @@ def test_probabilities_are_those_of_labels_by_themselves(seed):
     np.testing.assert_allclose(p.mean(axis=0), Y.mean(axis=0), atol=1e-4)
 
 
-def test_C_is_chosen_by_the_share_of_rows_with_all_labels_right(seed):
-    X, Y = labelled(seed)
-    model = km.AdditiveSVC(km.SplineMap(6), C=[1e-4, 1.0], cv=3, random_state=0).fit(X, Y)
-    assert model.C_ == 1.0
-    assert model.cv_scores_.shape == (3, 2)
-
-
 def test_files_weights_and_sparse_indicators(seed, tmp_path):
     X, Y = labelled(seed)
     w = np.random.default_rng(seed).integers(0, 3, len(X))
@@ -63,10 +56,3 @@ def test_files_weights_and_sparse_indicators(seed, tmp_path):
     again = km.load(tmp_path / "model.kmap")
     np.testing.assert_array_equal(again.predict(X), weighted.predict(X))
     np.testing.assert_array_equal(again.decision_function(X), weighted.decision_function(X))
-
-
-def test_a_label_without_rows_is_never_predicted(seed):
-    X, Y = labelled(seed)
-    Y[:, 1] = 0
-    model = km.AdditiveSVC(km.SplineMap(6), random_state=0).fit(X, Y)
-    assert not model.predict(X)[:, 1].any()

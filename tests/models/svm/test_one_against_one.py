@@ -62,13 +62,6 @@ def test_rows_of_other_classes_have_no_duals(flowers):
         assert abs(column.sum()) < 1e-9 * np.abs(column).sum()  # the intercept's condition
 
 
-def test_folds_are_scored_by_votes(flowers):
-    X, y = flowers
-    model = km.AdditiveSVC(C=[0.01, 1.0], cv=3, multi_class="ovo", random_state=0).fit(X, y)
-    assert model.duality_gap_.shape == (3,)
-    assert model.cv_scores_.max() > 0.9
-
-
 @pytest.mark.usefixtures("readable")
 def test_codes_and_sparse_rows(seed):
     """As Newton's method on plain values, for which no loops are compiled."""

@@ -9,7 +9,6 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 import kernelmaps as km
-from kernelmaps.engine.table import CODE
 from kernelmaps.exceptions import SuspectColumnWarning
 from kernelmaps.models.inputs import coded_labels
 from kernelmaps.models.rows.map_bands import bands_of
@@ -406,13 +405,3 @@ def test_groups_of_lanes_are_all_classes_once(count, threads):
         sizes = {1: [8, 2], 2: [4, 4, 2]}[threads]  # no lane is idle
         assert [group.stop - group.start for group in groups] == sizes
         assert len(lane_groups(targets, 10, threads)) == 1
-
-
-def test_bytes_take_the_table_path_and_are_not_copied(seed):
-    X, score = data(seed)
-    codes = spread(X)
-    model = km.AdditiveSVC(km.SplineMap(order=0), **ONE).fit(codes, labels(score))
-    bands = bands_of(model.machine_.fitted.spec, codes, np.dtype(np.float32))
-    tables = make_tables(bands, codes, np.float32, 1)
-    assert tables.basis.bins.binning == CODE
-    assert np.shares_memory(rows_of(codes).data, codes)
