@@ -72,7 +72,7 @@ def test_shapes_of_both_columns_and_of_curvature():
     assert np.diff(lines[:-1], axis=0).max() < 1e-9 * np.ptp(lines)
 
 
-@pytest.mark.parametrize("at_once, rounds", [(7, 1000), (7, 1)])  # active sets, interior point
+@pytest.mark.parametrize(("at_once", "rounds"), [(7, 1000), (7, 1)])  # active sets, interior point
 @pytest.mark.parametrize("equality", [False, True])  # no point is inside of all constraints
 def test_every_method_finds_the_same_minimum(seed, monkeypatch, at_once, rounds, equality):
     """The minimum under Cβ ≥ 0 is unique: it depends neither on the order nor on the method."""
@@ -110,10 +110,13 @@ LINE = km.Term("age", "linear")
         ({"constraints": SHAPE}, "the model has no such pair: list it in interactions="),
         ({"constraints": {PAIR: "increasing"}}, "must say along which of them, such as 'increasin"),
         ({"constraints": {PAIR: "increasing in town"}}, "must say along which of them"),
-        ({"constraints": {PAIR: "up in age"}}, "'age' must be one of increasing, decreasing"),
+        (
+            {"constraints": {PAIR: "up in age"}},
+            "'age' in the pair 'age × power' must be one of increasing, decreasing",
+        ),
         (
             {"constraints": {PAIR: ("convex in age", "concave in age")}},
-            "column 'age' cannot be both convex and concave",
+            "'age' in the pair 'age × power' cannot be both convex and concave",
         ),
         (
             {"interactions": [("age", "town")], "constraints": {("age", "town"): "convex in town"}},
