@@ -168,6 +168,8 @@ def test_what_arrays_cannot_say_is_refused_by_name_when_saving(path):
     with pytest.raises(TypeError, match="anchors is an array of object"):
         km.save(km.AnchorMap(anchors=np.array([object()])), path)
     assert not path.exists()
+    with pytest.raises(ValueError, match="in spite of its name; the command `kernelmaps export`"):
+        km.save(km.HomogeneousMap(), path.with_suffix(".onnx"))
 
 
 def test_info_tells_what_is_inside(path):

@@ -18,6 +18,7 @@ from kernelmaps.models.gam.bases import (
 )
 from kernelmaps.models.rows.normal_equations import NormalEquations
 from kernelmaps.models.solvers.reml import Penalties, coarse_smoothing, penalised_fit
+from kernelmaps.models.solvers.smoothing_prior import SmoothingPrior
 
 
 def targets_of(codes, bins, *outputs):
@@ -193,7 +194,8 @@ def test_coarse_smoothing_is_close_to_that_of_all_functions(seed):
     y = Z @ beta + rng.normal(size=n)
     y -= y.mean()
     problem = NormalEquations(Z.T @ Z, Z.T @ y, float(y @ y), float(n))
-    penalties = Penalties(scale, group, 2)
+    flat = SmoothingPrior(np.ones(2), np.zeros(2, bool), 0)
+    penalties = Penalties(scale, group, 2, flat)
     start = np.full(2, np.log(n))
     rho = coarse_smoothing(problem, penalties, start)
     criteria = [penalised_fit(problem, penalties, r).criterion for r in (start, rho)]
