@@ -1,9 +1,10 @@
 """Run the code blocks of some pages while they are built, and show what they print and draw.
 
-These are the tutorials, the first page and the guide to inference. The sources stay plain Markdown.
+These are the tutorials, the first page, the recipes and the guide to inference. The sources stay plain Markdown.
 Blocks of Python run in their order in one namespace, lines of shell blocks that begin with
 ``kernelmaps`` run as commands, all in an empty folder. What a block prints is put below it as a
-block of text, what it draws as a picture. A block that fails stops the build.
+block of text, what it draws as a picture. A block that fails stops the build. A class of the block
+says how many columns the text has, so that the style sheet can show whole lines on a phone.
 """
 
 from __future__ import annotations
@@ -12,12 +13,16 @@ import contextlib
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
+from math import ceil
 from pathlib import Path
 
 FENCE = re.compile(r"^```(python|sh)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
+EXECUTED = ("index", "guide/inference", "guide/recipes")
 COLUMNS = "80"  # of the terminal that commands print to; a page is about that wide
 
 
@@ -49,6 +54,12 @@ def output_of(arguments: list[str], environment: dict[str, str]) -> str:
     ).stdout  # fmt: skip
 
 
+def wrap_lines(text: str) -> list[str]:
+    """Lines of at most 100 characters, as wide as a page; what follows a break is indented."""
+    options = {"width": 100, "subsequent_indent": 6 * " ", "replace_whitespace": False}
+    return [part for line in text.splitlines() for part in textwrap.wrap(line, **options) or [""]]
+
+
 def save_figures(folder: Path, name: str, begin: int) -> list[Path]:
     """Write the open figures of matplotlib as pictures and close them."""
     from matplotlib import pyplot
@@ -73,9 +84,10 @@ def execute(text: str, name: str, pictures: Path) -> str:
         printed = run_python(source, namespace) if language == "python" else run_commands(source)
         result = match.group()
         if printed.strip():
-            lines = printed.strip("\n").replace("```", "'''").splitlines()
-            output = "\n".join(line.rstrip() for line in lines)
-            result += f"\n```{{code-block}} text\n:class: output\n\n{output}\n```\n"
+            lines = wrap_lines(printed.strip("\n").replace("```", "'''"))
+            output = "\n".join(lines)
+            columns = f"columns-{10 * ceil(max(map(len, lines)) / 10)}"
+            result += f"\n```{{code-block}} text\n:class: output {columns}\n\n{output}\n```\n"
         figures = save_figures(pictures, name, n_pictures)
         n_pictures += len(figures)
         for path in figures:
@@ -87,7 +99,7 @@ def execute(text: str, name: str, pictures: Path) -> str:
 
 def read_source(app, docname: str, source: list[str]) -> None:
     """Add the output to the source of a page; a handler of Sphinx's event ``source-read``."""
-    if docname not in ("index", "guide/inference") and not docname.startswith("tutorials/"):
+    if docname not in EXECUTED and not docname.startswith("tutorials/"):
         return
     import matplotlib
 
@@ -95,6 +107,8 @@ def read_source(app, docname: str, source: list[str]) -> None:
     pictures = Path(app.srcdir) / "tutorial_pictures"
     home = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
+        for path in (Path(app.srcdir) / "tutorials").glob("*.gz"):  # tables that pages read
+            shutil.copy(path, folder)
         os.chdir(folder)
         try:
             source[0] = execute(source[0], docname.replace("/", "_"), pictures)

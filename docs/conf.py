@@ -45,6 +45,7 @@ html_theme_options = {
     "show_toc_level": 2,
     "navbar_align": "left",
     "header_links_before_dropdown": 7,  # up to Performance; the rest is under "More"
+    "navbar_persistent": ["search-button"],  # an icon: a field makes the bar wrap at 1280 pixels
     "navbar_end": ["version-and-source", "theme-switcher"],
 }
 # Pages without subpages need no list of them at the side.

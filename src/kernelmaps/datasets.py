@@ -13,6 +13,7 @@ from .data.datasets import (
     names,
     read_npz,
 )
+from .data.files import open_table
 from .data.reading import Rows, read_rows
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "make_bag_of_words",
     "make_histograms",
     "names",
+    "open_table",
     "read_npz",
     "read_rows",
 ]

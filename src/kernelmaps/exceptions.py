@@ -10,6 +10,7 @@ __all__ = [
     "KernelScaleWarning",
     "MissingTargetWarning",
     "OutOfDomainWarning",
+    "SkippedLinesWarning",
     "SuspectColumnWarning",
     "ToleranceError",
     "UnreadableCellWarning",
@@ -34,6 +35,10 @@ class SuspectColumnWarning(UserWarning):
 
 class MissingTargetWarning(UserWarning):
     """Rows of a file that have no target were left out."""
+
+
+class SkippedLinesWarning(UserWarning):
+    """Lines of a file that have more or fewer cells than its header were left out."""
 
 
 class UnreadableCellWarning(UserWarning):

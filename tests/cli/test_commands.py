@@ -456,7 +456,7 @@ def test_export_to_c_names_classes_and_features(additive, tmp_path):
     text = out.read_text()
     assert '#define MY_MODEL_FEATURE_NAMES {"a", "b", "c", "d"}' in text
     assert '#define MY_MODEL_CLASS_NAMES {"class 0", "class 1", "class 2"}' in text
-    assert "static void my_model(const double *x, double *out)" in text
+    assert "static inline void my_model(const double *x, double *out)" in text
     assert printed["note"] == "Rows must be scaled to l1 norm 1 before the call."
     assert printed["note"] in text
 

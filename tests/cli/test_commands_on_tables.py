@@ -136,7 +136,7 @@ def test_new_rows_may_have_unseen_levels_gaps_and_words_for_numbers(model, rides
     columns["area"][2] = "huge"
     result = invoke("predict", model, write(tmp_path / "new.csv", columns))
     assert result.exit_code == 0, result.output
-    assert "column 'area' holds numbers: 'huge' counted as missing" in " ".join(
+    assert "column 'area' holds numbers: 'huge' in 1 row counted as missing" in " ".join(
         result.stderr.split()
     )
     lines = [line.split(",") for line in result.stdout.splitlines()]
@@ -263,7 +263,11 @@ def test_options_reach_the_model(rides, tmp_path):
         (["--exposure", "area", "--model", "svm"], "--exposure means nothing for --model svm"),
         (["--exposure", "area"], "--exposure is for --loss poisson, --loss gamma"),
         (["--loss", "quantile:2"], "--loss quantile:2: Quantile: quantile must be between 0 and 1"),
-        (["--loss", "poisson:one"], "--loss poisson:one: could not convert"),
+        (["--loss", "poisson:one"], "the dispersion 'one' is not a number"),
+        (["--loss", "poissn"], "location_scale for numbers, or log_loss, ordinal, multinomial for"),
+        (["--loss", "log_loss"], "if not, add --task classification"),
+        (["--loss", "cox"], "name the column of events with --event"),
+        (["--event", "died"], "has no column for --event 'died'"),
         (["--loss", "epsilon_insensitive"], "'epsilon_insensitive' is a loss of AdditiveSVR"),
         (["--loss", "poisson", "--model", "ridge"], "--loss means nothing for --model ridge"),
         (["--holdout", "first"], "--holdout must be one of"),
@@ -543,7 +547,7 @@ def test_new_rows_are_read_block_by_block(rides, model, tips, tmp_path, monkeypa
     ]  # fmt: skip
     whole = [invoke(*words) for words in asked]
     assert not any(result.exit_code for result in whole), [result.output for result in whole]
-    assert "'huge' counted as missing" in " ".join(whole[0].stderr.split())
+    assert "'huge' in 1 row counted as missing" in " ".join(whole[0].stderr.split())
     assert "1 row without 'fare' left out" in " ".join(whole[3].stderr.split())
     assert json.loads(whole[3].stdout)["rows"] == N - 1
     report = ["explain", model, "--data", path, "--report"]
@@ -799,8 +803,8 @@ def test_text_in_another_encoding_needs_its_name(tmp_path):
     path.write_bytes(path.read_text("utf-8").encode("latin-1"))
     fit = ["fit", path, "-t", "sold", "-o", tmp_path / "m.kmap"]
     told = assert_refused(2, "latin.csv is not UTF-8 text: line 3 has the byte 0xF6.", *fit)
-    assert "such as 'latin-1': --encoding of the command line" in " ".join(told.stderr.split())
-    run(*fit, "--encoding", "latin-1")
+    assert "or name its encoding: --encoding cp1252." in " ".join(told.stderr.split())
+    run(*fit, "--encoding", "cp1252")
     books = {book.name: book for book in km.load(tmp_path / "m.kmap").predictor_.books}
     assert sorted(books["shop"].levels) == ["Bonn", "Köln"]
     for command in ("predict", "evaluate"):

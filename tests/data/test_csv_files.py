@@ -5,12 +5,17 @@ import csv
 import gzip
 import io
 import lzma
+import warnings
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from kernelmaps.data import files
-from kernelmaps.data.files import CsvFile
+from kernelmaps.data.files import CsvFile, open_table
+from kernelmaps.exceptions import SkippedLinesWarning, SuspectColumnWarning
 
 
 def written(path, text, encoding="utf-8"):
@@ -20,8 +25,8 @@ def written(path, text, encoding="utf-8"):
 
 @pytest.fixture
 def read(tmp_path):
-    def table(text, name="mine.csv", encoding="utf-8"):
-        return CsvFile(written(tmp_path / name, text), encoding).table().to_pydict()
+    def table(text, name="mine.csv", **options):
+        return open_table(written(tmp_path / name, text), **options).table().to_pydict()
 
     return table
 
@@ -92,16 +97,85 @@ def test_other_encodings_are_read_where_they_are_named(read, encoding):
 @pytest.mark.parametrize("text", ["größe,y\n1,2\n", "a,y\n1,2\n3,é\n"])
 def test_text_that_is_not_utf8_is_refused_with_the_line_and_an_encoding(read, text):
     line = 1 + text.split("é")[0].count("\n") if "é" in text else 1
-    match = rf"mine.csv is not UTF-8 text: line {line} has the byte 0x.*such as 'latin-1'"
+    match = rf"mine.csv is not UTF-8 text: line {line} has the byte 0x.*encoding='cp1252'"
     with pytest.raises(ValueError, match=match):
         read(text.encode("latin-1"))
 
 
-def test_utf16_is_named_as_such_and_unknown_encodings_are_refused(read):
-    with pytest.raises(ValueError, match=r"not UTF-8 text.*such as 'utf-16'"):
-        read("a,b\n1,2\n".encode("utf-16"))
+def test_utf16_is_known_by_its_mark_and_other_encodings_are_guessed(read):
+    assert read("a,b\n1,€\n".encode("utf-16")) == {"a": ["1"], "b": ["€"]}
+    assert read("a,b\n1,€\n".encode("cp1252"), encoding="cp1252") == {"a": ["1"], "b": ["€"]}
+    with pytest.raises(ValueError, match=r"line 2 has the byte 0x81.*encoding='latin-1'"):
+        read(b"a,b\n1,\x81\n")  # no letter of Windows
     with pytest.raises(ValueError, match="there is no encoding 'klingon'"):
         read("a,b\n1,2\n", encoding="klingon")
+
+
+# ---- other tables than a parser expects ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["price,price,price", "price,price,price.1", "a,a.1,a,a", "a,a,a.1,a.1", "a.1,a,a", "a,,,b"],
+)
+def test_repeated_names_are_numbered_as_pandas_does(read, header):
+    text = header + "\n" + ",".join(map(str, range(header.count(",") + 1)))
+    expected = list(pd.read_csv(io.StringIO(text)).columns)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        assert list(read(text)) == expected
+    assert [item.category for item in warned] == [SuspectColumnWarning] * (",," not in header)
+
+
+def test_lines_of_other_lengths_can_be_skipped(tmp_path):
+    path = written(tmp_path / "mine.csv", 'a,b\n1,2\n3\n4,5,6\n"7\n",8\n9,0\n')
+    with pytest.raises(ValueError, match=r"line 3: 1 cells.*leave such.*bad_lines='skip'"):
+        open_table(path).table()
+    file = open_table(path, bad_lines="skip")
+    with pytest.warns(SkippedLinesWarning, match="2 lines skipped, not of 2 cells.*first is '3'"):
+        assert file.table().to_pydict() == {"a": ["1", "7\n", "9"], "b": ["2", "8", "0"]}
+    with pytest.warns(SkippedLinesWarning, match="2 lines"):
+        assert [block["b"][0].as_py() for block in file.blocks(rows=1)] == ["2", "8", "0"]
+    assert file.locate_row(1).endswith("line 5")
+    assert file.locate_row(2).endswith("line 7")
+    with pytest.raises(ValueError, match="bad_lines must be one of 'error', 'skip'"):
+        open_table(path, bad_lines="guess")
+
+
+def test_cells_can_be_named_as_missing(tmp_path):
+    table = {"a": ["1", " k.A. ", "-999"], "b": ["x", "-9", ""]}
+    path = written(tmp_path / "mine.csv", "a,b\n" + "\n".join(map(",".join, zip(*table.values()))))
+    file = open_table(path, na_values=["k.A.", -999])
+    assert file.table().to_pydict() == {"a": ["1", "", ""], "b": table["b"]}
+    typed = pa.table({"n": [1.5, -999.0], "k": pa.array([-999, 2]), "t": ["k.A.", "-999.0"]})
+    pyarrow.parquet.write_table(typed, tmp_path / "mine.parquet")
+    file = open_table(tmp_path / "mine.parquet", na_values=["k.A.", -999])
+    expected = {"n": [1.5, None], "k": [None, 2], "t": ["", "-999.0"]}
+    assert file.table().to_pydict() == expected
+    assert next(file.blocks(["n", "k", "t"])).to_pydict() == expected
+
+
+def test_sheets_of_excel_are_read_with_their_types(tmp_path):
+    path = tmp_path / "mine.xlsx"
+    day = pd.Timestamp("2024-01-31 12:30")
+    frame = pd.DataFrame({"n": [1, 2.5, None], "d": [day, None, day], "t": ["a", None, "b"]})
+    frame["mixed"] = [1, "k.A.", 2.5]
+    with pd.ExcelWriter(path) as book:
+        frame.to_excel(book, sheet_name="rows", index=False)
+        frame.tail(0).to_excel(book, sheet_name="empty", index=False, header=False)
+    file = open_table(path, na_values="k.A.")
+    expected = {"n": [1.0, 2.5, None], "d": [day, None, day], "t": ["a", None, "b"]}
+    assert file.table().to_pydict() == expected | {"mixed": ["1", "", "2.5"]}
+    assert file.names == list(frame.columns)
+    assert [len(block) for block in file.blocks(["t"], 2)] == [2, 1]
+    assert file.locate_row(1).endswith("mine.xlsx, row 3")
+    with pytest.raises(ValueError, match="sheet must be one of 'rows', 'empty', got 'x'"):
+        open_table(path, sheet="x").table()
+    with pytest.raises(ValueError, match="the sheet 'empty' is empty"):
+        open_table(path, sheet="empty").table()
+    (tmp_path / "other.xlsx").write_text("a,b")
+    with pytest.raises(ValueError, match=r"is damaged, incomplete or no .xlsx file"):
+        open_table(tmp_path / "other.xlsx").table()
 
 
 # ---- damaged text -------------------------------------------------------------------------------
@@ -112,7 +186,6 @@ def test_utf16_is_named_as_such_and_unknown_encodings_are_refused(read):
     [
         ("", "mine.csv is empty"),
         ("\n\n", "mine.csv is empty"),
-        ("a,a\n1,2\n", r"has the columns \['a'\] more than once"),
         ("a,b\n1,2\n3\n", "line 3: 1 cells where the header has 2 columns"),
         ("\na,b\n\n1,2\n\n3,4,5\n", "line 6: 3 cells where the header has 2 columns"),
         ('a,b\n"1\n1",2\n3\n', "line 4: 1 cells"),

@@ -445,16 +445,17 @@ def test_a_few_cells_that_cannot_be_read_are_missing_and_named(reader):
     later = frame(1).astype({"area": object})
     later.loc[2, "area"] = "huge"
     with pytest.warns(
-        UnreadableCellWarning, match="'area' holds numbers: 'huge' counted as missing"
+        UnreadableCellWarning, match="'area' holds numbers: 'huge' in 1 row counted as missing"
     ):
         actual = {column.name: column for column in reader.read(later, "Model")}
     assert np.isnan(actual["area"].values[2])
     assert actual["area"].values[1] == later["area"][1]
     learned = learn(later, "Model")
-    assert "column 'area' holds numbers: 'huge' counted as missing" in learned.remarks
+    remark = "column 'area' holds numbers: 'huge' in 1 row counted as missing"
+    assert f"{remark} (to name a missing value: na_values='huge')" in learned.remarks
     with (
         pytest.warns(SuspectColumnWarning, match="'ride_id' left out"),
-        pytest.warns(UnreadableCellWarning, match="'huge' counted as missing"),
+        pytest.warns(UnreadableCellWarning, match="'huge' in 1 row counted as missing"),
     ):
         learned.warn("Model")
 
@@ -483,7 +484,8 @@ def test_blocks_are_read_as_the_whole_table_is(reader, tmp_path, seed):
                 ]
                 assert names[0] == names[1][begin : begin + 30]
     assert notes.unexpected == ["new"]
-    assert notes.remarks == ["column 'area' holds numbers: 'huge' counted as missing"]
+    (remark,) = notes.remarks
+    assert remark.startswith("column 'area' holds numbers: 'huge' in 2 rows counted as missing")
     with pytest.warns() as warned:
         notes.warn("Model")
     assert [item.category for item in warned] == [UserWarning, UnreadableCellWarning]

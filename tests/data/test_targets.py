@@ -66,7 +66,7 @@ def test_a_doubt_about_a_column_names_no_line():
     [
         (["1", "inf"], "row 1: the target 'y' holds 'inf', which is not a finite number"),
         (["0.5", "9007199254740993"], "row 1: .* neither a 64-bit integer nor a float64"),
-        ([*map(str, range(50)), "free"], "row 50: the target 'y' holds numbers, and 'free' beside"),
+        ([*map(str, range(50)), "free"], "row 50: the target 'y' holds numbers, and 'free' in 1 r"),
     ],
 )
 def test_targets_that_are_refused(cells, match):

@@ -94,8 +94,9 @@ def test_brackets_are_negative_numbers_and_times_are_hours():
     [
         (["12 kg", "3 lb", ""], "numbers in several units ('kg', 'lb')"),
         (["(1)", "(2)"], "numbers in brackets alone, whose sign is not clear"),
-        ([*map(str, range(30)), *["big"] * 10], "numbers, and 'big' beside them"),
-        ([*(f"{d}.1.2024" for d in range(1, 30)), *["soon"] * 10], "dates, and 'soon' beside them"),
+        ([*map(str, range(30)), *["big"] * 10], "numbers, and 'big' in 10 rows (to name a "),
+        ([*(f"{d}.1.2024" for d in range(1, 30)), *["soon"] * 10], "dates, and 'soon' in 10 rows"),
+        ([*"12345", "k.A."], "numbers, and 'k.A.' in 1 row (to name a missing value: na_values="),
         (["red", "green"], ""),
         (["1st", "2nd", "3rd"], ""),  # no units
         (["01067", "10115"], ""),
@@ -104,7 +105,9 @@ def test_brackets_are_negative_numbers_and_times_are_hours():
     ],
 )
 def test_what_a_category_could_be_taken_for(cells, why):
-    assert why_category(Text(pa.array(cells))) == why
+    said = why_category(Text(pa.array(cells)))
+    assert said.startswith(why)
+    assert bool(said) == bool(why)
 
 
 def test_codes_are_numbers_where_that_is_asked_for():

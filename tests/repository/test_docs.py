@@ -4,6 +4,7 @@ import inspect
 import pydoc
 import re
 import runpy
+import shutil
 import textwrap
 from itertools import chain
 from pathlib import Path
@@ -37,7 +38,9 @@ def name(path: Path) -> str:
 
 @pytest.fixture(autouse=True)
 def somewhere_else(tmp_path, monkeypatch):
-    """Run in an empty folder, without real data, and close what was drawn."""
+    """Run in a folder with the tables of the pages alone, and close what was drawn."""
+    for path in (ROOT / "docs" / "tutorials").glob("*.gz"):
+        shutil.copy(path, tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("KERNELMAPS_DATA", raising=False)
     yield

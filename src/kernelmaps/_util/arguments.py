@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from numbers import Integral, Real
+from shlex import quote
 from typing import Any, Self
 
 import numpy as np
@@ -52,7 +53,7 @@ def argument(name: str, value: Any = ...) -> str:
     option = _options.get(name)
     if value is ...:
         return option or f"{name}="
-    return f"{option} {value}" if option else f"{name}={value!r}"
+    return f"{option} {quote(str(value))}" if option else f"{name}={value!r}"
 
 
 def is_number(value: Any, kind: type = Real) -> bool:

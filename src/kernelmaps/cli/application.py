@@ -8,6 +8,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from inspect import Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -24,7 +25,6 @@ EPILOG = (
 
 app = typer.Typer(
     name="kernelmaps",
-    help="Explicit feature maps for kernels: kernel machines in linear time, with a known error.",
     epilog=EPILOG,
     no_args_is_help=True,
     rich_markup_mode="markdown",
@@ -47,11 +47,13 @@ def main(
         typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Explicit feature maps for kernels.
+    """Generalised additive models of tables, and explicit feature maps for kernels.
 
-    First steps: `kernelmaps demo`, then `kernelmaps compare digits --report out.html`, then
-    `kernelmaps fit mine.csv --target label --out model.kmap` and
-    `kernelmaps predict model.kmap new.csv`.
+    A table: `kernelmaps fit mine.csv --target label --out model.kmap`, then `kernelmaps explain
+    model.kmap --report report.html` and `kernelmaps predict model.kmap new.csv`.
+
+    Kernel machines in linear time, with a known error: `kernelmaps demo`, then
+    `kernelmaps compare digits --report out.html`.
     """
 
 
@@ -65,7 +67,7 @@ Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="CSV (also .gz, .zst), Parquet or npy file, or a dataset by name: digits.",
+        help="CSV (also .gz, .zst), Excel, Parquet or npy file, or a dataset by name: digits.",
     ),
 ]
 Target = Annotated[
@@ -83,13 +85,45 @@ Normalize = Annotated[
 TaskOption = Annotated[
     str, typer.Option("--task", help="classification, regression, or auto: judge by the target.")
 ]
-Encoding = Annotated[str, typer.Option(help="Encoding of CSV text, such as latin-1.")]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A .kmap file made by fit.")]
 Exposure = Annotated[
     str | None,
     typer.Option(help="Column of exposures, for --loss poisson, gamma, …; later: that of fit."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """How a file of rows is read, as options of a command."""
+
+    encoding: Annotated[str, typer.Option(help="Encoding of CSV text, such as cp1252.")] = "utf-8"
+    bad_lines: Annotated[
+        str,
+        typer.Option(
+            help="Lines of CSV text with more or fewer cells than the header: error, or skip."
+        ),
+    ] = "error"
+    na_values: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Cells that stand for a missing value, such as k.A., separated by commas."
+        ),
+    ] = None
+    sheet: Annotated[str | None, typer.Option(help="Sheet of an Excel file; the first one.")] = None
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of `open_table` that differ from their defaults."""
+        stated = {f.name: getattr(self, f.name) for f in fields(FileOptions)}
+        tokens = [token for item in self.na_values or () for token in names(item) or ()]
+        stated["na_values"] = tokens or None
+        return {f.name: stated[f.name] for f in fields(FileOptions) if stated[f.name] != f.default}
+
+    def open(self, path: AnyPath) -> Any:
+        """The file with these options, if its columns have names."""
+        from ..data.files import open_table
+
+        return open_table(path, **self.arguments()) or path
 
 
 def command(function: Callable[..., None], *, fits: bool = True) -> Callable[..., None]:

@@ -20,7 +20,9 @@ from .export import MODEL_SUFFIXES, write_model
 
 
 @cli.command
+@cli.take_settings(cli.FileOptions)
 def compare(
+    reading: cli.FileOptions,
     data: cli.Data,
     target: cli.Target = None,
     columns: cli.Columns = None,
@@ -45,7 +47,6 @@ def compare(
         typer.Option("--C", help="Penalty of linear models and kernel machines, or several."),
     ] = "1,10,100",
     normalize: cli.Normalize = "none",
-    encoding: cli.Encoding = "utf-8",
     report: Annotated[
         Path | None, typer.Option(help="Write an HTML report, which opens offline.")
     ] = None,
@@ -66,7 +67,7 @@ def compare(
     cli.check_out(report, "a report", (".html", ".htm"))
     per_feature = _numbers(sizes, "--sizes", int)
     in_all = _numbers(joint_sizes, "--joint-sizes", int)
-    rows, loading_code = _read(data, target, columns, drop, normalize, encoding)
+    rows, loading_code = _read(data, target, columns, drop, normalize, reading)
     kernel_names = cli.names(kernels)
     result = compare_methods(
         rows.X,
@@ -93,7 +94,9 @@ def compare(
 
 
 @cli.command
+@cli.take_settings(cli.FileOptions)
 def choose(
+    reading: cli.FileOptions,
     data: cli.Data,
     max_error: Annotated[
         float, typer.Option(help="Largest error allowed on new pairs of rows.", show_default=False)
@@ -113,7 +116,6 @@ def choose(
     columns: cli.Columns = None,
     drop: cli.Drop = None,
     normalize: cli.Normalize = "none",
-    encoding: cli.Encoding = "utf-8",
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="Save the chosen map: .kmap, .onnx, .h."),
@@ -130,7 +132,7 @@ def choose(
     """
     cli.check_out(out, "a map", MODEL_SUFFIXES)
     named_kernel, error = _parse_kernel(kernel), "relative" if relative else "absolute"
-    rows, _ = _read(data, target, columns, drop, normalize, encoding)
+    rows, _ = _read(data, target, columns, drop, normalize, reading)
     result = choose_map(rows.X, named_kernel, max_error=max_error, budget=budget, error=error)
     cli.show(result, json)
     if out is not None:
@@ -169,7 +171,7 @@ def demo(
 
 def _read(
     data: str, target: str | None, columns: str | None, drop: str | None, normalize: str,
-    encoding: str,
+    reading: cli.FileOptions,
 ) -> tuple[Any, str]:  # fmt: skip
     """Rows of a file, as the options ask for them, and two lines of Python that read them.
 
@@ -178,7 +180,7 @@ def _read(
     """
     check_choice("the rows", "normalize", normalize, cli.NORMS)
     options: dict[str, Any] = {"target": target, "columns": cli.names(columns)}
-    options |= {"drop": cli.names(drop) or [], "encoding": encoding}
+    options |= {"drop": cli.names(drop) or []} | reading.arguments()
     rows = read_rows(data, **options)
     if columns is None and rows.columns and not hasattr(rows.X, "tocsr"):
         reasons = uninformative_columns(rows.columns, rows.X)
@@ -188,7 +190,7 @@ def _read(
             options["drop"] += reasons
             for name, reason in reasons.items():
                 cli.note(f"{name} is left out: {reason}. --columns names the columns to use.")
-    stated = {key: value for key, value in options.items() if value and value != "utf-8"}
+    stated = {key: value for key, value in options.items() if value}
     arguments = ", ".join([repr(data), *(f"{key}={value!r}" for key, value in stated.items())])
     scaled = "" if normalize == "none" else f".normalized({normalize!r})"
     code = f"rows = km.datasets.read_rows({arguments}){scaled}\nX, y = rows.X, rows.y"

@@ -15,7 +15,9 @@ from .saved_model import SavedModel
 
 
 @cli.command
+@cli.take_settings(cli.FileOptions)
 def evaluate(
+    reading: cli.FileOptions,
     model: cli.Model,
     data: cli.Data,
     target: Annotated[
@@ -33,7 +35,6 @@ def evaluate(
             help="Also check a GAM: residuals, basis dimensions, concurvity, influential rows.",
         ),
     ] = False,
-    encoding: cli.Encoding = "utf-8",
     json: cli.AsJson = False,
 ) -> None:
     """Score a saved model on rows with known targets.
@@ -43,8 +44,9 @@ def evaluate(
     cli.check_out(out, "an evaluation", (".json",))
     saved = SavedModel.load(model)
     scores = PredictionScores(saved.model, data)
-    options: dict[str, Any] = {"target": target, "exposure": exposure, "encoding": encoding}
-    for rows in saved.blocks(data, with_target=True, **options):
+    options: dict[str, Any] = {"target": target, "exposure": exposure}
+    file = reading.open(data)
+    for rows in saved.blocks(file, with_target=True, **options):
         scores.add(rows.X, rows.y, rows.exposure)
     labels, checks = scores.classes is not None, None
     result = {
@@ -55,7 +57,7 @@ def evaluate(
         "classes": scores.class_scores() if labels else {},
     }
     if check:
-        checks = scores.check(rows.X for rows in saved.blocks(data, with_target=True, **options))
+        checks = scores.check(rows.X for rows in saved.blocks(file, with_target=True, **options))
         if checks is None:
             raise ValueError(
                 "the checks are of generalised additive models of a number or of two classes."

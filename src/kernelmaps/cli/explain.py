@@ -29,7 +29,9 @@ _LEVELS = 7  # of a category that are named: the days of a week
 
 
 @cli.command
+@cli.take_settings(cli.FileOptions)
 def explain(
+    reading: cli.FileOptions,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A .kmap file: model or map.")],
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Picture to write (.png, .svg, .pdf).")
@@ -50,11 +52,10 @@ def explain(
     report: Annotated[
         Path | None,
         typer.Option(
-            help="Instead: write an HTML page, which opens offline; with --data it explains rows "
+            help="Instead: write an HTML report, which opens offline; with --data it explains rows "
             "and, if they have the target, scores them."
         ),
     ] = None,
-    encoding: cli.Encoding = "utf-8",
     json: cli.AsJson = False,
 ) -> None:
     """Show what an additive model does with each feature, most important first, or with one row.
@@ -68,7 +69,7 @@ def explain(
 
     `kernelmaps explain model.kmap --data new.csv --row 0`
 
-    `kernelmaps explain model.kmap --report page.html --data test.csv`
+    `kernelmaps explain model.kmap --report report.html --data test.csv`
     """
     cli.check_out(out, "a picture", (".png", ".svg", ".pdf"))
     cli.check_out(report, "a report", (".html", ".htm"))
@@ -79,10 +80,10 @@ def explain(
     if label is not None and report is not None:
         raise ValueError("--class does not change a --report: leave out one of them.")
     if report is not None:
-        _write_page(model, report, data, row, encoding)
+        _write_report(model, report, data and reading.open(data), row)
         cli.show_json({"path": str(report)}) if json else cli.say(f"report: {report}")
     elif data is not None and row is not None:
-        _explain_row(model, data, row, label, encoding, json)
+        _explain_row(model, reading.open(data), row, label, json)
     else:
         _explain_model(model, out, features, label, json)
 
@@ -200,9 +201,7 @@ def _find_output(classes: Sequence[Any] | None, label: str | None) -> int | None
 # ---- rows ---------------------------------------------------------------------------------------
 
 
-def _explain_row(
-    model: AnyPath, data: str, row: int, label: str | None, encoding: str, as_json: bool
-) -> None:
+def _explain_row(model: AnyPath, data: AnyPath, row: int, label: str | None, as_json: bool) -> None:
     """What each term of a saved model adds to the score of a row, counted from 0."""
     saved = SavedModel.load(model)
     if not hasattr(saved.model, "explain"):
@@ -210,7 +209,7 @@ def _explain_row(
             f"{type(saved.model).__name__} does not explain single rows: fit an additive model."
         )
     output, before = _find_output(output_names(saved.model), label), 0
-    for rows in saved.blocks(data, exposure="none", encoding=encoding):
+    for rows in saved.blocks(data, exposure="none"):
         if 0 <= row - before < rows.X.shape[0]:
             explained = saved.model.explain(take(rows.X, [row - before]), output)
             break
@@ -231,21 +230,17 @@ def _explain_row(
     cli.show_json({"row": title, **facts, "terms": terms})
 
 
-def _write_page(
-    model: AnyPath, path: Path, data: str | None, row: int | None, encoding: str
-) -> None:
-    """Write the page of a saved model, with rows of a file explained and scored."""
+def _write_report(model: AnyPath, path: Path, data: AnyPath | None, row: int | None) -> None:
+    """Write the HTML report of a saved model, with rows of a file explained and scored."""
     saved = SavedModel.load(model)
     metadata, blocks = saved.metadata, None
     if data is not None:
-        names = column_names(data, encoding)
+        names = column_names(data)
         scored = names is None or metadata.get("target") in names
         exposure = None if scored else "none"  # which scores alone depend on
 
         def blocks() -> Iterator[tuple[Any, Any, Any]]:
-            for rows in saved.blocks(
-                data, with_target=scored, exposure=exposure, encoding=encoding
-            ):
+            for rows in saved.blocks(data, with_target=scored, exposure=exposure):
                 yield rows.X, rows.y, rows.exposure
 
     model_report(

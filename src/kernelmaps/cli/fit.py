@@ -22,8 +22,8 @@ from .._util.display import two_columns
 from .._util.sparse import dense
 from .._util.storage import AnyPath
 from ..data import Source
-from ..data.columns import ColumnSelection, no_target
-from ..data.files import is_csv, is_parquet, open_table
+from ..data.columns import ColumnSelection, column_positions, no_target
+from ..data.files import has_column_names, is_parquet
 from ..data.reading import (
     Holdout,
     open_rows,
@@ -38,7 +38,7 @@ from ..evaluation.checks import Task, check_targets, decide_task
 from ..evaluation.methods import add_column_scaler
 from ..evaluation.scores import PredictionScores
 from ..exceptions import SuspectColumnWarning, UnreadableCellWarning
-from ..models.losses import LOSSES
+from ..models.losses import GAM, LOSSES, SVM, losses_for
 from . import application as cli
 from .export import MODEL_SUFFIXES, write_model
 from .settings import FitSettings
@@ -72,7 +72,7 @@ def fit(
     A CSV or Parquet file is fitted as a table, by a GAM: the model is that of
     `AdditiveRegressor().fit(file, target)` or `AdditiveClassifier` in Python. Text becomes
     categories, a date a trend and its cycles (year, week, day), a missing value a level of its own.
-    Columns that name the rows are left out. With `--map` or `--C` the file must hold numbers, such
+    IDs are left out. With `--map` or `--C` the file must hold numbers, such
     as histograms, and an additive SVM is fitted.
 
     CSV and Parquet files of more than 256 MiB are read block by block, and a ridge model reads
@@ -105,20 +105,20 @@ def fit_file(data: AnyPath, settings: FitSettings, selection: ColumnSelection) -
     CSV and Parquet files are tables for GAMs: the model is that of ``fit(path, target)`` in Python.
     SVMs and ridge models take numbers. A GAM reads large tables block by block, a ridge model all
     files but CSV; everything else is read into memory. Columns that are excluded (`drop`,
-    or because they name the rows) and whose values all differ are noted as IDs, which predictions
-    then carry along.
+    or because they are IDs) and whose values all differ are noted as IDs, which predictions then
+    carry along.
     """
-    settings, path = settings.check(), Path(data)
-    feature_map, has_names = settings.read_map(), is_csv(path) or is_parquet(path)
+    settings, path, data = settings.check(), Path(data), settings.open(data)
+    feature_map, has_names = settings.read_map(), has_column_names(path)
     cli.note(f"reading {path.name}")
     if settings.model in (None, "gam") and has_names and path.exists():
-        return _fit_table(path, replace(settings, model="gam"), selection)
+        return _fit_table(data, replace(settings, model="gam"), selection)
     for option in ("exposure", "sample_weight"):
         if getattr(settings, option) is not None and path.exists():
             shown = option.replace("_", "-")
             raise ValueError(f"{path.name}: --{shown} is a column of a CSV or Parquet file.")
-    if settings.model == "ridge" and not is_csv(path) and path.exists():
-        source: Any = open_rows(path, selection, normalize=settings.normalize)
+    if settings.model == "ridge" and path.exists() and (is_parquet(path) or not has_names):
+        source: Any = open_rows(data, selection, normalize=settings.normalize)
         facts = {"target": source.target, "columns": source.columns}
         sample = source.sample(BLOCK_ROWS)
         if sample is None:
@@ -128,7 +128,7 @@ def fit_file(data: AnyPath, settings: FitSettings, selection: ColumnSelection) -
         X, sample_y = sample.X, sample.y
         task = _decide_task(sample_y, settings, complete=len(sample_y) == source.n_rows)
     else:
-        rows = read_rows(data, **vars(selection), need_target=True, encoding=settings.encoding)
+        rows = read_rows(data, **vars(selection), need_target=True)
         rows = rows.normalized(settings.normalize)
         X, facts, sample_y = rows.X, {"target": rows.target, "columns": rows.columns}, None
         if settings.model is None:
@@ -146,21 +146,25 @@ def fit_file(data: AnyPath, settings: FitSettings, selection: ColumnSelection) -
         if scaled is not feature_map:
             cli.note(f"columns are standardised in front of {type(feature_map).__name__}")
         feature_map = scaled
-    facts["ids"] = _find_ids(path, selection, settings) if has_names and path.exists() else []
+    facts["ids"] = _find_ids(data, selection) if has_names and path.exists() else []
     unfitted = settings.make_estimator(task.name, feature_map)
     return _fit_and_score(unfitted, source, settings, task, facts, sample_y)
 
 
-def _fit_table(path: Path, settings: FitSettings, selection: ColumnSelection) -> FittedModel:
-    """A GAM of a CSV or Parquet file: in memory, or block by block where it is large."""
+def _fit_table(file: Any, settings: FitSettings, selection: ColumnSelection) -> FittedModel:
+    """A GAM of a table in a file: in memory, or block by block where it is large."""
+    path = file.path
     if settings.normalize != "none":
         raise ValueError(
             f"{path.name}: --normalize {settings.normalize} scales rows of numbers, which "
             "--model svm and --model ridge take. Leave it out for a GAM."
         )
-    file: Any = open_table(path, settings.encoding)
     header, weight, exposure = file.names, settings.sample_weight, settings.exposure
     event = settings.event
+    for option in ("sample_weight", "exposure", "event"):
+        if (column := getattr(settings, option)) is not None:
+            what = f"column for --{option.replace('_', '-')}"
+            column_positions(header, [column], path.name, what)
     drop = [*selection.drop, *filter(None, [weight, exposure, event])]
     roles = replace(selection, drop=drop)
     features, target = roles.resolve_in(header, str(path), need_target=True)
@@ -168,7 +172,8 @@ def _fit_table(path: Path, settings: FitSettings, selection: ColumnSelection) ->
     facts = {
         "target": target, "unused": [column for column in header if column not in used],
         "sample_weight": weight, "exposure": exposure, "event": event,
-        "ids": _find_ids(path, selection, settings),
+        "ids": _find_ids(file, selection),
+        "na_values": list(file.options.na_values) or None,
     }  # fmt: skip
     if fits_in_memory(path) if settings.stream is None else not settings.stream:
         columns = [*features, *filter(None, [event])]
@@ -186,7 +191,7 @@ def _fit_table(path: Path, settings: FitSettings, selection: ColumnSelection) ->
             f"{path.name}: the risk sets of --event need all rows in memory: use --in-memory."
         )
     cli.note("block by block: the columns of text are kept in a temporary file")
-    with open_large_table(path, target, weight, exposure, features, settings.encoding) as source:
+    with open_large_table(file, target, weight, exposure, features) as source:
         head = source.head(BLOCK_ROWS)
         if head is None:
             raise ValueError(f"{path} has no rows.")
@@ -196,13 +201,13 @@ def _fit_table(path: Path, settings: FitSettings, selection: ColumnSelection) ->
         return _fit_and_score(unfitted, source, settings, task, facts, head.y)
 
 
-def _find_ids(path: Path, selection: ColumnSelection, settings: FitSettings) -> list[str]:
-    """Excluded columns whose values name the rows: all different, and no measurements."""
+def _find_ids(file: AnyPath, selection: ColumnSelection) -> list[str]:
+    """Excluded columns that are IDs: their values are all different, and no measurements."""
     if not selection.drop:
         return []
     return [
         name
-        for name, cells in read_columns(path, selection.drop, settings.encoding).items()
+        for name, cells in read_columns(file, selection.drop).items()
         if len(set(cells)) == len(cells)
         and not all(isinstance(cell, float) or _is_fraction(cell) for cell in cells)
     ]
@@ -317,9 +322,9 @@ def _describe_rows(model: Any, source: Source, facts: dict[str, Any]) -> dict[st
         doubts = {*reader.notes.doubtful, *reader.notes.remarks}
         for remark in [*reader.remarks, *_find_columns_like_target(model, source, facts["target"])]:
             cli.note(f"warning: {remark}" if remark in doubts else remark)
-        names_rows = [column.name for column in reader.columns if column.names_rows]
+        ids = [column.name for column in reader.columns if column.is_id]
         used = [column.name for column in reader.columns if column.features]
-        return {**described, "columns": used, "ids": [*names_rows, *facts["ids"]]}
+        return {**described, "columns": used, "ids": [*ids, *facts["ids"]]}
     n, ends = 0, None
     for block in source.blocks(BLOCK_ROWS):
         n += len(block)
@@ -395,6 +400,7 @@ def _decide_task(y: Any, settings: FitSettings, complete: bool = True) -> Task:
         task = Task("classification")
     else:
         task = decide_task(y, settings.task, owner="fit")
+    _check_loss(settings, task)
     if task.name == "classification" and settings.exposure is not None:
         raise ValueError("--exposure is for numbers to predict, not for --task classification.")
     values = np.asarray(y)
@@ -408,6 +414,26 @@ def _decide_task(y: Any, settings: FitSettings, complete: bool = True) -> Task:
                 "class can be learned: name another target."
             )
     return task
+
+
+def _check_loss(settings: FitSettings, task: Task) -> None:
+    """Refuse a loss that is not one of the task, with those of both tasks."""
+    name, kind = (settings.loss or "").partition(":")[0], SVM if settings.model == "svm" else GAM
+    losses = {"regression": losses_for(kind, False), "classification": losses_for(kind, True)}
+    if settings.loss is None or settings.model == "ridge" or name in losses[task.name]:
+        return
+    if name in losses_for(GAM, False, of_times=True):
+        raise ValueError(f"--loss {name} is for times: name the column of events with --event.")
+    if name in LOSSES and not any(name in item for item in losses.values()):
+        return  # a loss of SVMs or of GAMs alone, which the estimator refuses
+    numbers, classes = (", ".join(losses[item]) for item in losses)
+    message = f"--loss must be one of {numbers} for numbers, or {classes} for classes, got {name!r}"
+    for other in losses:
+        if name in losses[other]:
+            what = "numbers" if other == "classification" else "classes"
+            seen = f"the target looks like {what} ({task.reason})" if task.reason else ""
+            message += f"; {seen or f'the target is taken as {what}'}: if not, add --task {other}"
+    raise ValueError(f"{message}.")
 
 
 def _convert_targets(y: Any, task: Task, name: str) -> np.ndarray:

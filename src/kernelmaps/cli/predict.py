@@ -21,7 +21,7 @@ import typer
 from .._util import storage
 from .._util.display import printable
 from .._util.storage import AnyPath, write_json
-from ..data.files import compressed, data_suffix, is_csv, is_parquet
+from ..data.files import compressed, data_suffix, has_column_names
 from ..data.reading import column_names
 from ..models.gam.predictor import warn_beyond
 from . import application as cli
@@ -31,7 +31,9 @@ TABLE_SUFFIXES = (".csv", ".tsv", ".json")
 
 
 @partial(cli.command, fits=False)
+@cli.take_settings(cli.FileOptions)
 def predict(
+    reading: cli.FileOptions,
     model: cli.Model,
     data: cli.Data,
     out: Annotated[
@@ -51,7 +53,6 @@ def predict(
         ),
     ] = None,
     exposure: cli.Exposure = None,
-    encoding: cli.Encoding = "utf-8",
     json: cli.AsJson = False,
 ) -> None:
     """Predict with a saved model; columns are found by their names.
@@ -71,7 +72,7 @@ def predict(
             f"cannot write {os.fspath(out)!r}: predictions are written as "
             f"{', '.join(TABLE_SUFFIXES)}, or compressed as .csv.gz, .csv.bz2, .csv.xz, .csv.zst."
         )
-    columns, blocks = predict_rows(model, data, proba, cli.names(keep), exposure, encoding)
+    columns, blocks = predict_rows(model, reading.open(data), proba, cli.names(keep), exposure)
     n_rows = 0
 
     def counted() -> Iterator[list[list[Any]]]:
@@ -110,17 +111,17 @@ def format_lines(
 
 def predict_rows(
     model: AnyPath, data: AnyPath, proba: bool = False, keep: Sequence[str] | None = None,
-    exposure: str | None = None, encoding: str = "utf-8",
+    exposure: str | None = None,
 ) -> tuple[list[str], Iterator[list[list[Any]]]]:  # fmt: skip
     """Names of the columns, IDs or those of `keep` first, and predictions some rows at a time."""
     # Rows of other files are arrays, which an estimator checks.
-    saved = SavedModel.load(model, to_predict=is_csv(data) or is_parquet(data))
+    saved = SavedModel.load(model, to_predict=has_column_names(data))
     fitted, metadata = saved.model, saved.metadata
     if proba and not hasattr(fitted, "predict_proba"):
         name = getattr(fitted, "estimator", type(fitted).__name__)
         raise ValueError(f"{add_article(name)} has no probabilities; leave out --proba.")
     if keep is None:  # the IDs that the data have
-        header = column_names(data, encoding) if metadata.get("ids") and Path(data).exists() else ()
+        header = column_names(data) if metadata.get("ids") and Path(data).exists() else ()
         keep = [name for name in metadata.get("ids") or [] if name in (header or ())]
     one = [metadata.get("target") or "prediction"]
     if metadata.get("event"):
@@ -132,7 +133,7 @@ def predict_rows(
     predict = fitted.predict_proba if proba else predict_with_scale or fitted.predict
 
     def blocks() -> Iterator[list[list[Any]]]:
-        for rows in saved.blocks(data, keep=keep, exposure=exposure, encoding=encoding):
+        for rows in saved.blocks(data, keep=keep, exposure=exposure):
             options = {} if rows.exposure is None else {"exposure": rows.exposure}
             values = np.asarray(predict(rows.X, **options))
             columns = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from .._util.storage import AnyPath
 from ..data import tables
 from ..data.columns import column_positions, no_target
-from ..data.files import is_csv, is_parquet, open_table
+from ..data.files import has_column_names, open_table
 from ..data.reading import read_rows
 from ..data.text_cells import quoted
 from ..exceptions import SuspectColumnWarning
@@ -80,24 +80,24 @@ class SavedModel:
 
     def blocks(
         self, data: AnyPath, *, keep: Sequence[str] = (), target: str | None = None,
-        with_target: bool = False, exposure: str | None = None, encoding: str = "utf-8",
+        with_target: bool = False, exposure: str | None = None,
     ) -> Iterator[NewRows]:  # fmt: skip
         """The rows of new data with the columns that the model knows; tables block by block."""
         target = target or self.metadata.get("target")
-        named = is_csv(data) or is_parquet(data)
+        named = has_column_names(data)
         if hasattr(self.model, "reader_") and (named or self.model.reader_.named):
             if not named:
                 raise ValueError(
                     f"{os.fspath(data)!r} has no names of columns, which a model of a table finds "
                     "its columns by: use CSV or Parquet."
                 )
-            yield from self._table_blocks(Path(data), keep, target, with_target, exposure, encoding)
+            yield from self._table_blocks(data, keep, target, with_target, exposure)
             return
         if exposure not in (None, "none"):
             raise ValueError("--exposure is for models of tables that were fitted with it.")
         rows = read_rows(
             data, target=target, columns=self.columns if named else None, keep=keep,
-            need_target=with_target, with_target=with_target, encoding=encoding,
+            need_target=with_target, with_target=with_target,
         )  # fmt: skip
         if rows.X.shape[1] != self.model.n_features_in_:
             raise ValueError(
@@ -119,13 +119,17 @@ class SavedModel:
         return pandas.DataFrame(X, columns=names)
 
     def _table_blocks(
-        self, path: Path, keep: Sequence[str], target: str | None, with_target: bool,
-        exposure: str | None, encoding: str,
+        self, data: AnyPath, keep: Sequence[str], target: str | None, with_target: bool,
+        exposure: str | None,
     ) -> Iterator[NewRows]:  # fmt: skip
-        """Blocks of a CSV or Parquet file for a GAM, whose columns are found by name."""
+        """Blocks of a file for a GAM, whose columns are found by name."""
+        path = Path(data)
         if not path.exists():
             raise FileNotFoundError(f"there is no file {str(path)!r}.")
-        file: Any = open_table(path, encoding)
+        file = open_table(data)
+        if file is not None and self.metadata.get("na_values"):
+            tokens = (*file.options.na_values, *self.metadata["na_values"])
+            file = replace(file, options=replace(file.options, na_values=tokens))
         name, header, metadata = str(path), [] if file is None else file.names, self.metadata
         target = target or ("y" if "y" in header else None) if with_target else None
         if with_target and target is None:

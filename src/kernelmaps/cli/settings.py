@@ -65,7 +65,7 @@ def _read_literal(node: ast.expr) -> Any:
 
 
 @dataclass(frozen=True)
-class FitSettings:
+class FitSettings(cli.FileOptions):
     """The options of `kernelmaps fit`, as they are typed; None: not asked for.
 
     The model is by default an SVM where a map or C is given, or the rows are sparse, and else a
@@ -116,7 +116,7 @@ class FitSettings:
     ] = None
     smoothing: Annotated[
         str | None,
-        typer.Option(help="GAM: auto, a number (worth as many rows), or area=100,age=10."),
+        typer.Option(help="GAM: auto, a number (of pseudo-observations), or area=100,age=10."),
     ] = None
     loss: Annotated[
         str | None,
@@ -155,7 +155,6 @@ class FitSettings:
         ),
     ] = None
     normalize: cli.Normalize = "none"
-    encoding: cli.Encoding = "utf-8"
 
     def check(self) -> FitSettings:
         """The settings with the model, after those that contradict each other were refused."""

@@ -1,6 +1,6 @@
 """Rows, column names and a target from a file or a named dataset.
 
-CSV, also compressed, is read here; npy and Parquet through :func:`kernelmaps.data.open_source`.
+Text and Excel are read here; npy and Parquet through :func:`kernelmaps.data.open_source`.
 
 Files read block by block: the columns that are asked for, checked cell by cell, and
 the rows that are held out to score a model: one in five, chosen by the row's number alone.
@@ -18,16 +18,19 @@ import numpy as np
 
 from .._util.arguments import argument
 from .._util.sparse import find_not_finite, is_sparse
+from .._util.storage import AnyPath
 from .._util.threads import mixed_bits
 from .columns import (
     ColumnSelection,
     advice_on_text,
     column_positions,
     no_target,
+    raw_column,
     text_columns_message,
+    to_text,
 )
 from .datasets import load, names
-from .files import CsvFile, ParquetFile, is_csv, is_parquet, open_table
+from .files import CsvFile, ExcelFile, ParquetFile, open_table
 from .sources import Block, Source, joined
 from .tables import open_source
 from .targets import finite_numbers, target_values, truth_values
@@ -35,12 +38,13 @@ from .text_cells import Text, is_text
 
 
 def open_rows(
-    path: Path, selection: ColumnSelection, *, with_target: bool = True, normalize: str = "none"
+    path: AnyPath, selection: ColumnSelection, *, with_target: bool = True, normalize: str = "none"
 ) -> PreparedSource:
     """Open a file of any format but CSV to be read block by block, as :func:`read_rows` would."""
     target = selection.target
-    if is_parquet(path):
-        source, target = _parquet(path, selection, with_target)
+    file = open_table(path)
+    if isinstance(file, ParquetFile):
+        source, target = _parquet(file, selection, with_target)
     else:
         source = open_source(path, target if with_target else None)
     columns = getattr(source, "features", None)
@@ -52,16 +56,15 @@ def open_rows(
 
 
 def _parquet(
-    path: Path, selection: ColumnSelection, with_target: bool
+    file: ParquetFile, selection: ColumnSelection, with_target: bool
 ) -> tuple[Source, str | None]:
     """Only the columns that are asked for, so that others may hold anything."""
-    file = ParquetFile(path)
-    features, target = selection.resolve_in(file.names, str(path), with_target=with_target)
+    features, target = selection.resolve_in(file.names, str(file.path), with_target=with_target)
     data = file.dataset([*features, *([target] if target else [])])
     kinds = dict(zip(data.schema.names, map(str, data.schema.types), strict=True))
     texts = [column for column in features if kinds[column] in ("string", "large_string")]
     if texts:
-        raise ValueError(f"{path}: {text_columns_message(texts)}")
+        raise ValueError(f"{file.path}: {text_columns_message(texts)}")
     return open_source(data, target), target
 
 
@@ -130,7 +133,7 @@ class Holdout:
     Attributes
     ----------
     order : {"random", "last", "first"}
-        Rows all over the file, its last, or its first ones.
+        Random rows, the last ones of the file, or the first ones.
     n_rows : int
     """
 
@@ -220,15 +223,16 @@ def read_rows(
     keep: Sequence[str] = (),
     need_target: bool = False,
     with_target: bool = True,
-    encoding: str = "utf-8",
+    **options: Any,
 ) -> Rows:
     """Read the rows of a file or of a named dataset.
 
     Parameters
     ----------
     source : str or path
-        A file (``.csv`` and ``.tsv``, also ``.gz``, ``.bz2``, ``.xz`` or ``.zst``; ``.parquet``,
-        ``.npy``) or the name of a dataset (its training rows). Sparse data stay sparse.
+        A file (``.csv`` and ``.tsv``, also ``.gz``, ``.bz2``, ``.xz`` or ``.zst``; ``.xlsx``,
+        ``.parquet``, ``.npy``) or the name of a dataset (its training rows). Sparse data stay
+        sparse.
     target : str, optional
         Column to predict; by default ``y`` where there is one. Of ``.npy`` it is the path of
         another.
@@ -242,8 +246,8 @@ def read_rows(
         Whether to refuse data without a target.
     with_target : bool
         False reads no target: rows to predict need not have one.
-    encoding : str
-        Of CSV text.
+    **options : str or sequence of str
+        How the file is read: those of :func:`open_table`.
 
     Returns
     -------
@@ -252,6 +256,7 @@ def read_rows(
     """
     path, selection = Path(source), ColumnSelection(target, columns, drop)
     target_to_read = target if with_target else None
+    file = open_table(source, **options) if path.exists() else None
     if not path.exists() and os.fspath(source) in names():
         data = load(os.fspath(source), target=target_to_read)
         rows = Rows(data.name, data.X_train, data.y_train)
@@ -260,16 +265,16 @@ def read_rows(
         raise FileNotFoundError(
             f"there is no file {os.fspath(source)!r}, nor a dataset of that name ({known_names})."
         )
-    elif is_csv(path):
+    elif isinstance(file, CsvFile | ExcelFile):
         needs = {"need_target": need_target, "with_target": with_target}
-        rows = _read_csv(CsvFile(path, encoding), selection, keep, **needs)
+        rows = _read_table(file, selection, keep, **needs)
     else:
-        opened = open_rows(path, selection, with_target=with_target)
+        opened = open_rows(file or path, selection, with_target=with_target)
         blocks = list(opened.blocks(_BLOCK_ROWS)) or [Block(np.empty((0, opened.n_features or 0)))]
         block = joined(blocks)
         rows = Rows(str(path), block.X, block.y, opened.columns, opened.target or target_to_read)
     if keep and not rows.extra_columns:
-        rows = replace(rows, extra_columns=read_columns(path, keep, encoding))
+        rows = replace(rows, extra_columns=read_columns(file or source, keep))
     if not with_target:
         rows = replace(rows, y=None, target=None)
     if columns is not None and rows.columns != list(columns):
@@ -283,35 +288,33 @@ def read_rows(
     return rows
 
 
-def column_names(path: str | os.PathLike[str], encoding: str = "utf-8") -> list[str] | None:
-    """Names of the columns of a CSV or Parquet file; None for files without such names."""
-    file = open_table(path, encoding)
+def column_names(path: AnyPath) -> list[str] | None:
+    """Names of the columns of a file; None for files without such names."""
+    file = open_table(path)
     return None if file is None else file.names
 
 
-def read_columns(
-    path: str | os.PathLike[str], columns: Sequence[str], encoding: str = "utf-8"
-) -> dict[str, list[Any]]:
-    """Cells of the named columns of a CSV or Parquet file, as they are."""
-    file = open_table(path, encoding)
+def read_columns(path: AnyPath, columns: Sequence[str]) -> dict[str, list[Any]]:
+    """Cells of the named columns of a file, as they are."""
+    file = open_table(path)
     if file is None:
         raise ValueError(f"{path} has no names of columns, so that none can be kept.")
     column_positions(file.names, columns, str(path))
     return file.table(columns).to_pydict()
 
 
-# ---- CSV ----------------------------------------------------------------------------------------
+# ---- text and Excel ------------------------------------------------------------------------------
 
 
-def _read_csv(
-    file: CsvFile, selection: ColumnSelection, keep: Sequence[str], **needs: bool
+def _read_table(
+    file: CsvFile | ExcelFile, selection: ColumnSelection, keep: Sequence[str], **needs: bool
 ) -> Rows:
     name = str(file.path)
     features, target = selection.resolve_in(file.names, name, **needs)
     column_positions(file.names, keep, name)
     used = [*features, *([target] if target else []), *keep]
     table = file.table(list(dict.fromkeys(used)))
-    cells = {name: Text(table.column(name).combine_chunks()) for name in table.column_names}
+    cells = {c: to_text(raw_column(table.column(c), c, name)) for c in table.column_names}
     heads = {column: cells[column].array.slice(0, 1) for column in features}
     texts = [
         column

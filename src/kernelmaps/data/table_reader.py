@@ -54,6 +54,7 @@ from .text_cells import (
     NumberFormat,
     Text,
     quoted,
+    rows_of,
 )  # fmt: skip
 
 _FORMS = {
@@ -117,8 +118,8 @@ class ColumnFormat:
         return [self.name, *(part_name(self.name, date_part) for date_part in self.parts)]
 
     @property
-    def names_rows(self) -> bool:
-        """Whether it is left out because its values name the rows."""
+    def is_id(self) -> bool:
+        """Whether it is left out as an ID: a name or a number of each row."""
         return self.kind == "left out" and self.reason not in (_CONSTANT, _DROPPED)
 
 
@@ -177,7 +178,9 @@ class ReadingNotes:
     def remarks(self) -> list[str]:
         """Sentences about cells that were counted as missing."""
         return [
-            f"column {fmt.name!r} holds {_PLURALS[fmt.kind]}: {quoted(cells)} counted as missing"
+            f"column {fmt.name!r} holds {_PLURALS[fmt.kind]}: {quoted(cells)} "
+            f"{rows_of(self._n_cells[fmt.name, False])} counted as missing "
+            f"{text_cells.advice_on_tokens(list(cells))}"
             for fmt, cells in self.unreadable.items()
         ]
 
@@ -275,6 +278,7 @@ class TableReader:
             formats.append(fmt)
             columns += read
             notes.unreadable |= noted.unreadable
+            notes._n_cells += noted._n_cells
             if noted.doubts:
                 notes.doubts[name] = [*notes.doubts.get(name, []), *noted.doubts[name]]
         reader = cls(formats, named)
@@ -692,7 +696,7 @@ def _levels(raw: RawColumn, fmt: ColumnFormat, owner: str) -> Column:
 
 
 def _useless(fmt: ColumnFormat, read: list[Column], named: bool) -> str | None:
-    """Why a column is not used: it has one value, or names the rows; None if it is."""
+    """Why a column is not used: it has one value, or is an ID; None if it is."""
     column, n = read[0], len(read[0])
     if n < 2:  # one row shows nothing
         return None
@@ -714,7 +718,7 @@ def _useless(fmt: ColumnFormat, read: list[Column], named: bool) -> str | None:
 
 
 def uninformative_columns(names: Sequence[str], X: np.ndarray) -> dict[str, str]:
-    """Columns of numbers that a fit leaves out, and why: they have one value, or name the rows."""
+    """Columns of numbers that a fit leaves out, and why: they have one value, or are IDs."""
     reasons = {
         name: _useless(ColumnFormat(name, "number"), [Column(name, values, None, [])], True)
         for name, values in zip(names, np.asarray(X).T, strict=True)

@@ -25,7 +25,7 @@ from .columns import (
     column_positions,
 )
 from .dask import DaskSource
-from .files import CsvFile, ParquetFile, open_table
+from .files import CsvFile, ParquetFile, TableFile, open_table
 from .sources import (
     Block,
     IterableSource,
@@ -49,7 +49,9 @@ def fits_in_memory(X: Any) -> bool:
         return False
     if files.is_parquet(X):
         return _parquet_bytes(Path(X)) <= IN_MEMORY_BYTES
-    return files.is_csv(X) and files.uncompressed_bytes(X, IN_MEMORY_BYTES) <= IN_MEMORY_BYTES
+    if not files.is_csv(X):
+        return files.has_column_names(X)
+    return files.uncompressed_bytes(X, IN_MEMORY_BYTES) <= IN_MEMORY_BYTES
 
 
 def _parquet_bytes(path: Path) -> int:
@@ -124,7 +126,7 @@ def warn_of_gaps(name: str, target: str, gaps: int) -> None:
 
 
 def load_table(
-    file: str | os.PathLike[str] | CsvFile | ParquetFile,
+    file: str | os.PathLike[str] | TableFile,
     y: Any = None,
     sample_weight: Any = None,
     exposure: Any = None,
@@ -134,13 +136,13 @@ def load_table(
 
     Parameters
     ----------
-    file : path, CsvFile or ParquetFile
+    file : path or TableFile
     y, sample_weight, exposure : str or array-like, optional
         Columns by name, or values of all rows. The target is by default the column ``"y"``.
     columns : sequence of str, optional
         The features; by default all other columns.
     """
-    opened: Any = open_table(file) if isinstance(file, str | os.PathLike) else file
+    opened = open_table(file)
     name, roles = str(opened.path), (y, sample_weight, exposure)
     y, named, features = _assign_columns(opened.names, roles, columns, name)
     table = opened.table([*features, *named])
@@ -191,13 +193,15 @@ class ArrowSource(Source):
     exposure: Any = None
     frames: bool = False
     name: str = "the Parquet dataset"
+    schema: Any = None  # of the whole dataset
 
     def __post_init__(self) -> None:
         countable = not any(isinstance(fragment, CsvFile) for fragment in self.fragments)
         self.n_rows = sum(map(count_rows, self.fragments)) if countable else None
         self.names = self.features
         if not self.frames:
-            named = _value_names(self.fragments[0].physical_schema, self.features)
+            schema = self.schema or self.fragments[0].physical_schema
+            named = _value_names(schema, self.features)
             self.names = [name for names in named.values() for name in names]
         self.n_features = len(self.names)
 
@@ -230,13 +234,13 @@ class ArrowSource(Source):
         if not frames:
             _check_numbers(schema, features)
         if frames and named:  # all values of these columns, as of a table in memory
-            batches = list(files.scan_batches(fragments, named, 1 << 20))
+            batches = list(files.scan_batches(fragments, named, 1 << 20, schema))
             table = pa.Table.from_batches(batches) if batches else schema.empty_table()
             where = partial(_locate_row, name)
             y, w, exposure, has_target = read_targets(table, where, y, w, exposure)
-            source = cls(fragments, features, y, w, exposure, True, name)
+            source = cls(fragments, features, y, w, exposure, True, name, schema)
             return _with_target(source, has_target)
-        source = cls(fragments, features, y, w, exposure, frames, name)
+        source = cls(fragments, features, y, w, exposure, frames, name, schema)
         if source.n_rows is not None:
             source._check_lengths(source.n_rows)
         return source
@@ -247,7 +251,9 @@ class ArrowSource(Source):
 
     def blocks(self, block_rows: int) -> Iterator[Block]:
         role_columns = (name for item in (self.y, self.w, self.exposure) for name in _names(item))
-        batches = files.scan_batches(self.fragments, [*self.features, *role_columns], block_rows)
+        batches = files.scan_batches(
+            self.fragments, [*self.features, *role_columns], block_rows, self.schema
+        )
         # Batches have at most so many rows, and may be empty.
         start = 0
         tables = _group_batches(batches, block_rows) if self.frames else filter(len, batches)
@@ -419,8 +425,10 @@ def open_source(
     if path is not None:
         files.refuse_pipe(path)
     package, roles = type(X).__module__.split(".")[0], (y, sample_weight, exposure)
-    if path is not None and (files.is_parquet(path) or files.is_csv(path)):
-        data = files.parquet_dataset(path) if files.is_parquet(path) else CsvFile(path)
+    file: Any = None if path is None else open_table(X)
+    if file is not None:
+        data = file.dataset() if isinstance(file, ParquetFile) else file
+        data = file.table() if isinstance(file, files.ExcelFile) else data
         where = str(path) if frames else f"the file {str(path)!r}"
         return ArrowSource.open(data, *roles, frames=frames, columns=columns, name=where)
     if path is not None and path.suffix.lower() != ".npy":
@@ -471,7 +479,7 @@ BLOCK = 1 << 16  # rows that are read at a time
 @contextmanager
 def open_large_table(
     X: Any, y: Any = None, sample_weight: Any = None, exposure: Any = None,
-    columns: Sequence[str] | None = None, encoding: str = "utf-8",
+    columns: Sequence[str] | None = None,
 ) -> Iterator[Source]:  # fmt: skip
     """A table that is read block by block, for as long as the context lasts.
 
@@ -483,19 +491,18 @@ def open_large_table(
         Columns by name, or values of all rows.
     columns : sequence of str, optional
         Features of a file; by default all other columns.
-    encoding : str
-        Of CSV text.
     """
     path = Path(X) if isinstance(X, str | os.PathLike) else None
     if path is not None and path.exists() and files.is_csv(path):
         # The file has no name, and is gone with the process, however that ends.
         with tempfile.TemporaryFile() as cells:
             roles = (y, sample_weight, exposure)
-            yield _split_into_cells(CsvFile(path, encoding), cells, roles, columns)
+            yield _split_into_cells(open_table(X), cells, roles, columns)
     elif path is not None and columns is not None and files.is_parquet(path):
         roles = (y, sample_weight, exposure)
         used = [*columns, *(name for name in roles if isinstance(name, str))]
-        data = ParquetFile(path).dataset(used)
+        file = open_table(X)
+        data = file.dataset(used)
         yield ArrowSource.open(data, *roles, frames=True, name=str(path))
     else:
         # A list holds values: in a table, only a string names a column.
@@ -508,7 +515,7 @@ def open_large_table(
 
 
 def _split_into_cells(
-    file: CsvFile, cells: Any, roles: tuple[Any, Any, Any], columns: Sequence[str] | None
+    file: Any, cells: Any, roles: tuple[Any, Any, Any], columns: Sequence[str] | None
 ) -> Source:
     """The rows of a CSV file, features as text, which are written to a Parquet file."""
     name = str(file.path)

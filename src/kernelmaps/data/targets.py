@@ -17,10 +17,12 @@ from .text_cells import (
     NUMBER_GAPS,
     NumberFormat,
     Text,
+    advice_on_tokens,
     find_date_format,
     find_number_format,
     number_doubts,
     quoted,
+    rows_of,
     unit_doubts,
     why_category,
 )
@@ -139,8 +141,9 @@ def _parse_formatted(
     if len(bad):
         cells = column.cells.distinct.take(pa.array(np.unique(codes[bad]))).to_pylist()
         raise ValueError(
-            f"{locate(int(bad[0]))} numbers, and {quoted(cells)} beside them. Correct these cells, "
-            "or put a letter in front of all if they name classes."
+            f"{locate(int(bad[0]))} numbers, and {quoted(cells)} {rows_of(len(bad))} "
+            f"{advice_on_tokens(cells)}. Correct these cells, or put a letter in front of all if "
+            "they name classes."
         )
     return values
 
@@ -161,7 +164,7 @@ def finite_numbers(text: Text, column: str, where: Where, advice: str) -> np.nda
         row = int(np.argmax(bad))
         cell: Any = text.array[row].as_py()
         place = f"{where(row)}, column {column!r}: the cell"
-        if cell.strip().lower() in NUMBER_GAPS:
+        if (cell or "").strip().lower() in NUMBER_GAPS:
             raise ValueError(
                 f"{place} is empty. Fill it, or leave the column out with {argument('drop')}."
             )

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from .._util.arguments import argument
 from .._util.threads import cached_property
 from .arrow import pa, pc
 from .dates import (
@@ -100,6 +101,7 @@ _CELLS_TRIED = 100  # different cells that a rule is tried on before it is appli
 # this share of its rows, if it has so many different numbers or dates.
 _MAX_UNREADABLE_SHARE = 0.05
 _MIN_READABLE_CELLS = 20
+_MIN_NUMBERS_BESIDE_TOKEN = 5  # as a scale of ratings has
 
 
 def _match(cells: pa.Array, pattern: str) -> np.ndarray:
@@ -492,8 +494,11 @@ def why_category(column: Text) -> str:
             several = len(named) > 1 and not named <= _ORDINALS
             return f"numbers in several units ({quoted(sorted(named))})" if several else ""
         is_most = 2 * bad <= cells.counts[present].sum()
-        if is_most and (present & ~unreadable).sum() >= _MIN_READABLE_CELLS:
-            return f"{kind}, and {quoted(cells.select(unreadable))} beside them"
+        is_token = unreadable.sum() == 1  # of a scale of few numbers, one word says the same
+        n_least = _MIN_NUMBERS_BESIDE_TOKEN if is_token else _MIN_READABLE_CELLS
+        if is_most and (present & ~unreadable).sum() >= n_least:
+            tokens = cells.select(unreadable).to_pylist()
+            return f"{kind}, and {quoted(tokens)} {rows_of(bad)} {advice_on_tokens(tokens)}"
     return ""
 
 
@@ -518,8 +523,26 @@ def _number_name(cell: str) -> str:
         return cell
 
 
+def advice_on_tokens(cells: Sequence[str]) -> str:
+    """How to say that cells, of which these are some, stand for missing values."""
+    return f"(to name a missing value: {argument('na_values', cells[0])})"
+
+
+def rows_of(count: int) -> str:
+    """In how many rows a cell stands."""
+    return f"in {count:,} row" if count == 1 else f"in {count:,} rows"
+
+
 def quoted(cells: Any, limit: int = 3) -> str:
     """Some cells, for a message."""
     cells = cells.slice(0, limit + 1).to_pylist() if hasattr(cells, "to_pylist") else list(cells)
     shown = ", ".join(repr(re.sub(r"\s+", " ", cell)[:30]) for cell in cells[:limit])
     return f"{shown}, …" if len(cells) > limit else shown
+
+
+def is_plain_number(cell: str) -> bool:
+    """Whether a cell is a number as Python writes it."""
+    try:
+        return "_" not in cell and float(cell) is not None  # Python reads 1_2 as 12
+    except ValueError:
+        return False

@@ -1,4 +1,4 @@
-"""The page of a model: one HTML file with its functions, pairs, rows and scores."""
+"""The HTML report of a model: one file with its functions, pairs, rows and scores."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def model_report(
     domain: Any = None,
     held_out: dict[str, Any] | None = None,
 ) -> Path:
-    """Write a page about an additive model: an HTML file that opens without a network.
+    """Write an HTML report about an additive model: one file, which opens without a network.
 
     It shows what each feature and each pair adds to the score, with bands of 95 % and the density
     of the data, how much each term matters, the contributions to single rows, scores, the checks of
@@ -80,7 +80,7 @@ def model_report(
         Positions in X of the rows to explain; by default the rows with the lowest, the median and
         the highest score, and those in between. The first is shown at once, by default the median.
     title : str, optional
-        Of the page.
+        Of the report.
     target : str
         Name of what is predicted.
     feature_names : sequence of str, optional
@@ -104,8 +104,8 @@ def model_report(
     >>> X = np.random.default_rng(0).random((300, 2))
     >>> y = np.sin(6 * X[:, 0]) + X[:, 1]
     >>> model = km.AdditiveRegressor(smoothing="auto").fit(X[:200], y[:200])
-    >>> page = os.path.join(tempfile.mkdtemp(), "model.html")
-    >>> km.model_report(model, page, X=X[200:], y=y[200:]).name
+    >>> report = os.path.join(tempfile.mkdtemp(), "model.html")
+    >>> km.model_report(model, report, X=X[200:], y=y[200:]).name
     'model.html'
     """
     check_is_fitted(model)
@@ -134,7 +134,7 @@ def model_report(
 def _describe(
     report_rows: ReportRows, shapes: list[Any], target: str, held_out: dict[str, Any] | None
 ) -> dict[str, Any]:
-    """What a page tells of a model, and of all rows."""
+    """What a report says of a model, and of all rows."""
     model, judged = report_rows.model, report_rows.judged
     functions = ShapeFunctionDisplay(sort_by_importance(shapes)[:_TERMS])
     pairs = PairFunctionDisplay(sort_by_importance(getattr(model, "pair_functions_", []))[:_TERMS])
@@ -166,8 +166,8 @@ def _one_block(model: Any, X: Any, y: Any, exposure: Any) -> Blocks:
         raise ValueError(f"model_report: X has {X.shape[0]} rows, y has {len(y)} values.")
     if y is not None and getattr(model, "_counts_trials", False):
         raise ValueError(
-            "model_report: the model was fitted with trials, and a page has scores of labels only. "
-            "Leave y out; the model's score and check take trials=."
+            "model_report: the model was fitted with trials, and a report has scores of labels "
+            "only. Leave y out; the model's score and check take trials=."
         )
     if exposure is not None and not hasattr(model, "_log_exposure"):
         raise ValueError(f"model_report: {type(model).__name__} has no exposures; leave it out.")
@@ -183,7 +183,7 @@ Blocks = Callable[[], Iterable[tuple[Any, Any, Any]]]
 
 
 class ReportRows:
-    """What a page tells of rows: some numbers for each row, and single rows, read again.
+    """What a report says of rows: some numbers for each row, and single rows, read again.
 
     Parameters
     ----------
@@ -269,7 +269,7 @@ def _scale(model: Any, target: str) -> str:
 
 
 def _facts(model: Any, held_out: dict[str, Any] | None, given: bool) -> list[list[str]]:
-    """A few numbers for the head of the page."""
+    """A few numbers for the head of the report."""
     facts = []
     if held_out:
         count = f"{held_out['rows']:,}"

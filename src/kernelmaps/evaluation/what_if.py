@@ -1,4 +1,4 @@
-"""The form of a model's page: the tables that its script computes predictions from.
+"""The form of a model's HTML report: the tables that its script computes predictions from.
 
 The script (``what_if.js``) finds the codes of a value and their shares (the two nodes of a number
 that it lies between, the level of a category, up to four cells of a pair). Their product with the
@@ -21,14 +21,14 @@ from ..models.gam.codebooks import OTHER
 from ..models.gam.functions import STRAIGHT, is_interpolated, last_code, linear_mean
 from ..models.gam.predictor import AdditivePredictor, FittedTerm
 
-# Bytes of a page beside its drawings. An interval of more is left out: its numbers are multiplied
+# Bytes of a report beside its drawings. An interval of more is left out: its numbers are multiplied
 # for each prediction (2 MiB: 10 ms). A form of more is left out.
 MAX_POSTERIOR, MAX_TABLES = 2 << 20, 12 << 20
 LINKS = ("identity", "log", "logit", "softmax", "cumulative logit")  # that the script has
 
 
 def form_data(model: AdditivePredictor, rows: Mapping[str, Sequence[Column]]) -> dict[str, Any]:
-    """What the form of a page needs, or a sentence that says why there is none.
+    """What the form of a report needs, or a sentence that says why there is none.
 
     It begins with the values that most training rows have, or with one of some `rows`.
     """
@@ -142,7 +142,7 @@ def _term(model: AdditivePredictor, term: FittedTerm) -> dict[str, Any]:
 
 
 def _posterior(model: AdditivePredictor) -> dict[str, Any]:
-    """Functions and Cholesky factors, if they are not too large for a page."""
+    """Functions and Cholesky factors, if they are not too large for a report."""
     posterior, levels = model.posterior, model.posterior.levels
     below = np.tri(posterior.n_coefficients, dtype=bool)
     factors = [factor[below].astype(np.float32) for factor in posterior.cholesky_factors()]
@@ -152,7 +152,7 @@ def _posterior(model: AdditivePredictor) -> dict[str, Any]:
     size = sum(array.nbytes for array in arrays)
     if size > MAX_POSTERIOR:
         return {
-            "sentence": f"No interval: its covariances take {size / 2**20:.0f} MiB, and a page has "
+            "sentence": f"No interval: its covariances take {size / 2**20:.0f} MiB, and a report "
             f"at most {MAX_POSTERIOR >> 20}. predict(X, return_std=True) has the standard error."
         }
     plain: dict[str, Any] = {

@@ -59,10 +59,10 @@ def to_c(
     Returns
     -------
     str
-        A header with ``static void NAME(const double *x, double *out)``: `x` has ``NAME_FEATURES``
-        values, `out` room for ``NAME_COLUMNS`` (the scores of the classes, for a model). The macros
-        ``NAME_FEATURE_NAMES`` and ``NAME_CLASS_NAMES``, initialisers of arrays of strings, say in
-        which order.
+        A header with ``static inline void NAME(const double *x, double *out)``: `x` has
+        ``NAME_FEATURES`` values, `out` room for ``NAME_COLUMNS`` (the scores of the classes, for a
+        model). The macros ``NAME_FEATURE_NAMES`` and ``NAME_CLASS_NAMES``, initialisers of arrays
+        of strings, say in which order.
 
         A model of a table takes NaN for a missing value, and a category as the number of its level:
         ``NAME_level(column, text)`` finds it among the names of the levels, blanks of ASCII
@@ -75,7 +75,7 @@ def to_c(
     >>> import kernelmaps as km
     >>> from kernelmaps.export.c import to_c
     >>> header = to_c(km.HomogeneousMap("chi2", n_components=5).fit([[0.2, 0.8]]), "chi2_map")
-    >>> "static void chi2_map(const double *x, double *out)" in header
+    >>> "static inline void chi2_map(const double *x, double *out)" in header
     True
     """
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
@@ -293,7 +293,7 @@ def _function(name: str, n_features: int, n_columns: int, parts: str, body: str)
     return f"""#define {NAME}_FEATURES {n_features}
 #define {NAME}_COLUMNS {n_columns}
 {parts}
-static void {name}(const double *x, double *out)
+static inline void {name}(const double *x, double *out)
 {{
 {body}}}
 """

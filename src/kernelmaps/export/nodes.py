@@ -96,7 +96,10 @@ def _encode_object(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any
         parameters = fields(value) if is_dataclass(value) else ()
         state = {item.name: getattr(value, item.name) for item in parameters}
     if hasattr(value, "get_params"):
-        node["params"] = _entries(value.get_params(deep=False), where, arrays)
+        params = value.get_params(deep=False)
+        if isinstance(params.get("random_state"), np.random.Generator | np.random.RandomState):
+            params["random_state"] = None  # what its numbers gave is in the fitted state
+        node["params"] = _entries(params, where, arrays)
     return {**node, "state": _entries(state, where, arrays)}
 
 

@@ -1797,6 +1797,11 @@ LOSSES: dict[str, Loss] = {
 GAM, SVM = "GAM", "SVM"
 """The two kinds of additive models."""
 
+_LOSSES_OF: dict[str, Any] = {
+    "AdditiveClassifier": (GAM, True), "AdditiveRegressor": (GAM, False),
+    "AdditiveSurvival": (GAM, False, True), "AdditiveSVC": (SVM, True), "AdditiveSVR": (SVM, False),
+}  # fmt: skip
+
 
 def losses_for(kind: str, of_labels: bool, of_times: bool = False) -> tuple[str, ...]:
     """Names of the losses that GAMs or SVMs of labels, of numbers, or of times have."""
@@ -1826,23 +1831,25 @@ def find_loss(
     of_times : bool
         Losses of times that may end with an event.
     """
-    asked, names = (GAM, True, of_labels, of_times), losses_for(kind, of_labels, of_times)
-    if isinstance(given, Loss) and (kind, given.for_gam, given.of_labels, given.of_times) == asked:
+    names = losses_for(kind, of_labels, of_times)
+    may_be_object = kind == GAM and not of_times  # that of times has the risk sets of a fit
+    asked = may_be_object, True, of_labels, False
+    if isinstance(given, Loss) and (True, given.for_gam, given.of_labels, given.of_times) == asked:
         return given
     if isinstance(given, str) and given in names:
         return LOSSES[given]
-    other = SVM if kind == GAM else GAM
-    hint = ""
-    if isinstance(given, str) and given in losses_for(other, of_labels):
-        suffix = {GAM: ("Regressor", "Classifier"), SVM: ("SVR", "SVC")}[other][of_labels]
-        hint = f" {given!r} is a loss of Additive{suffix}."
-    if isinstance(given, str) and given in losses_for(GAM, False, of_times=True):
-        hint = f" {given!r} is a loss of AdditiveSurvival."
+    owners = [
+        name
+        for name, of_kind in _LOSSES_OF.items()
+        if isinstance(given, str) and given in losses_for(*of_kind)
+    ]
+    hint = f" {given!r} is a loss of {' and '.join(owners)}." if owners else ""
     if isinstance(given, type) and issubclass(given, Loss):
         hint = f" Write {given.__name__}(), an object."
+    objects = " or an object of kernelmaps.losses" if may_be_object else ""
     raise ValueError(
-        f"{owner}: {parameter('loss')} must be one of {names}"
-        f"{' or an object of kernelmaps.losses' if kind == GAM else ''}, got {given!r}.{hint}"
+        f"{owner}: {parameter('loss')} must be one of {', '.join(map(repr, names))}{objects}, got "
+        f"{given!r}.{hint}"
     )
 
 
@@ -1857,6 +1864,12 @@ def parse_loss(text: str) -> str | Loss:
     of_columns = bool(loss.columns_of_predictors)
     try:
         given: Any = [item for item in value.split(",") if item] if of_columns else float(value)
+    except ValueError:
+        name = fields(loss)[0].name
+        raise ValueError(
+            f"{argument('loss', text)}: the {name} {value!r} is not a number."
+        ) from None
+    try:
         return replace(loss, **{fields(loss)[0].name: given})
     except ValueError as error:
         raise ValueError(f"{argument('loss', text)}: {error}") from None

@@ -118,6 +118,19 @@ def test_concurvity_of_lines_is_their_squared_correlation(seed):
         assert item["worst"] == pytest.approx(exact, rel=1e-3)
 
 
+def test_rows_that_lack_rare_levels_have_a_concurvity(seed):
+    """Functions of levels that these rows lack are large, and do not vary over them."""
+    rng, X, eta = wave(seed)
+    X["level"] = rng.choice(["u", "v", "w"], len(eta), p=[0.7, 0.29, 0.01])
+    X.loc[:2, "level"] = "rare"
+    y = eta + (X["level"] == "v") - (X["level"] == "rare") + 0.3 * rng.normal(size=len(eta))
+    model = km.AdditiveRegressor().fit(X, y)
+    some = X["level"].isin(["u", "v"]).to_numpy()
+    shares = {item["term"]: item["worst"] for item in model.check(X[some], y[some]).concurvity}
+    assert len(shares) == 3
+    assert shares["level"] < 0.5
+
+
 def test_a_row_that_bends_a_curve_is_found(seed):
     """One row far from all others decides the curve there: no residual shows it."""
     rng, X, eta = wave(seed, 300)

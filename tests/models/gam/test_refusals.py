@@ -55,6 +55,12 @@ SETTINGS = [
     ({"constraints": {"x1": "convex"}, "categorical_features": [1]}, "have no order"),
     ({"constraints": {"x0": "convex"}, "interactions": [(0, 1)]}, "would undo"),
     ({"constraints": {"x0": 1}, "terms": ["x1"]}, "which has no term"),
+    ({"constraints": {"x0": 1}, "terms": {(0, 1): "surface"}}, "only a surface, whose shape is"),
+    (
+        {"constraints": {(0, 1): "increasing in x0"}, "terms": {(0, 1): "surface"}},
+        "the shape of a surface is free",
+    ),
+    ({"terms": {(0, 1): "surface", (1, 0): "surface"}}, "surface of 'x0' and 'x1' twice"),
     ({"categorical_features": ["x9"]}, "categorical_features names"),
     ({"loss": "hinge"}, "loss must be one of"),
     ({"loss": "epsilon_insensitive"}, "is a loss of AdditiveSVR"),

@@ -418,3 +418,11 @@ def test_a_variance_of_several_classes_is_in_its_interval(seed):
     (component,) = km.AdditiveClassifier().fit(table, y).summary().variance_components
     assert component["low"] < component["sd"] < component["high"]
     assert component["low"] < 0.6 * np.sqrt(2 / 3) < component["high"]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("spread", [0.0, 1e-6])
+def test_equal_shares_are_fitted_without_warnings(spread):
+    x = np.linspace(0, 1, 100)
+    model = km.AdditiveRegressor("beta").fit(x[:, None], 0.3 + spread * x)
+    np.testing.assert_allclose(model.predict(x[:, None]), 0.3, atol=1e-6)

@@ -416,7 +416,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         Values beyond the training rows are warned of, unless another part of the call does it.
         """
         if isinstance(X, str | os.PathLike):
-            file: Any = open_table(X)
+            file = open_table(X)
             table, notes = file.table(), ReadingNotes()
             columns = self.reader_.read(table, type(self).__name__, ordered=False, notes=notes)
             notes.unexpected.clear()  # a file may hold the target, too

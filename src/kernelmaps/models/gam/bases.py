@@ -434,7 +434,7 @@ def column_targets(sums: Sequence[CodeSums], column: int) -> ColumnTargets:
     for output in sums:
         mean = output.target / max(output.weight, 1e-300)
         targets.append(output.targets[column] - mean * counts)
-        squares.append(output.square - mean * output.target)
+        squares.append(max(output.square - mean * output.target, 0.0))  # a constant is rounded
     return ColumnTargets(counts, np.stack(targets), np.array(squares))
 
 

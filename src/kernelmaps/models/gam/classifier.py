@@ -64,8 +64,8 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         "increasing", "decreasing", "convex" or "concave" (or a tuple of these) by column. Of pairs,
         ``{("age", "power"): "increasing in age"}``: together with the columns' own functions.
     smoothing : "auto", float or dict, default="auto"
-        Smoothing parameters: estimated by REML; a number for all terms, which has the weight of
-        that many rows; or numbers by column.
+        Smoothing parameters: estimated by REML; a number for all terms, in pseudo-observations
+        (rows of weight 1 without an effect); or numbers by column.
     categorical_features : sequence of int, str or bool, optional
         Columns of numbers that are categories. Text, and the categories of a frame, are categories
         anyway.

@@ -323,7 +323,9 @@ def _check_settings(books: Sequence[Codebook], settings: GamSettings) -> None:
     for j in settings.constraints:
         name = books[j].name
         if j not in settings.terms:
-            raise ValueError(f"{owner}: constraints name {name!r}, which has no term.")
+            of_surface = any(j in columns for columns in settings.surfaces)
+            what = "only a surface, whose shape is free" if of_surface else "no term"
+            raise ValueError(f"{owner}: constraints name {name!r}, which has {what}.")
         if books[j].kind == "category":
             raise ValueError(
                 f"{owner}: constraints name {name!r}, whose categories have no order. "
@@ -366,7 +368,9 @@ def _check_pair_constraints(books: Sequence[Codebook], settings: GamSettings) ->
         others = [item for item in (*settings.pairs, *settings.surfaces) if item != pair]
         for j in shapes:
             term, problem = settings.terms.get(j, Term(j)), ""
-            if pair not in settings.pairs:
+            if pair in settings.surfaces:
+                problem = "the shape of a surface is free; a pair in its place may have one"
+            elif pair not in settings.pairs:
                 problem = f"the model has no such pair: list it in {argument('interactions')}"
             elif books[j].kind == "category" or len(books[j].nodes) < 2:
                 problem = f"the values of {books[j].name!r} have no order"

@@ -306,7 +306,9 @@ class FitToCheck:
         if sum(size > 0 for size in sizes) < 2:
             return []
         covariance = self.predictor.function_covariance(self.columns)
-        scale = np.sqrt(np.maximum(covariance.diagonal(), 1e-300))
+        variances = covariance.diagonal()
+        # What does not vary over these rows (a level that they lack) has rounding errors alone.
+        scale = np.sqrt(np.where(variances > _RIDGE**2 * variances.max(), variances, np.inf))
         correlation = covariance / np.outer(scale, scale)
         correlation.flat[:: len(correlation) + 1] = 1 + _RIDGE
         inverse = linalg.pinvh(correlation)
@@ -317,8 +319,8 @@ class FitToCheck:
                 continue
             span = slice(begin, end)
             unique = linalg.pinvh(inverse[span, span])
-            variance = scale[span] ** 2
-            estimate = 1 - float(unique.diagonal() @ variance / variance.sum())
+            variance = np.where(np.isfinite(scale[span]), variances[span], 0.0)
+            estimate = 1 - float(unique.diagonal() @ variance / max(variance.sum(), 1e-300))
             ratios = linalg.eigh(unique, correlation[span, span], eigvals_only=True)
             worst, estimate = np.clip([1 - float(ratios[0]), estimate], 0, 1).tolist()
             shares.append({"term": term.name, "worst": worst, "estimate": estimate})

@@ -744,8 +744,16 @@ class AdditivePredictor:
         return np.concatenate([design for _, design in self._prediction_terms.design(columns)])
 
     def function_covariance(self, columns: Sequence[Column]) -> np.ndarray:
-        """Covariance over rows of the functions of the posterior, without the intercept."""
-        gram = sum(design.T @ design for _, design in self._prediction_terms.design(columns))
+        """Covariance over rows of the functions of the posterior, without the intercept.
+
+        It is taken about the means of the first block: a function may hardly vary over these rows,
+        and be large.
+        """
+        gram = shift = 0.0
+        for _, design in self._prediction_terms.design(columns):
+            if np.ndim(shift) == 0:
+                shift = np.r_[0.0, design[:, 1:].mean(axis=0)]
+            gram = gram + (design - shift).T @ (design - shift)
         gram = np.asarray(gram) / len(columns[0])
         return gram[1:, 1:] - np.outer(gram[0, 1:], gram[0, 1:])
 

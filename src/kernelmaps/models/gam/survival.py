@@ -59,8 +59,8 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
     constraints : dict, optional
         "increasing", "decreasing", "convex" or "concave" (or a tuple of these) by column.
     smoothing : "auto", float or dict, default="auto"
-        Smoothing parameters: estimated by REML; a number for all terms, which has the weight of
-        that many rows; or numbers by column.
+        Smoothing parameters: estimated by REML; a number for all terms, in pseudo-observations
+        (rows of weight 1 without an effect); or numbers by column.
     categorical_features : sequence of int, str or bool, optional
         Columns of numbers that are categories. Text, and the categories of a frame, are categories
         anyway.
@@ -209,7 +209,7 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
                 f"{owner}: y must name the columns of times and of events of the file, as in "
                 f'fit(path, ("time", "event")), got {y!r}.'
             )
-        file: Any = open_table(X)
+        file = open_table(X)
         named = {item for item in (*y, *beside) if isinstance(item, str)}
         column_positions(file.names, sorted(named), str(file.path))
         table = file.table()

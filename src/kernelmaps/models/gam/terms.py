@@ -243,6 +243,9 @@ def _resolve_terms(
         if not isinstance(term.check(owner).column, tuple) or len(set(term.column)) != 2:
             raise ValueError(f"{owner}: a surface has two columns, got {term.column!r}.")
         first, second = sorted(columns.position(column, owner, "terms") for column in term.column)
+        if (first, second) in surfaces:
+            both = f"{names[first]!r} and {names[second]!r}"
+            raise ValueError(f"{owner}: terms has the surface of {both} twice: keep one of them.")
         surfaces[first, second] = term
 
     if given is None:
@@ -332,8 +335,8 @@ def _resolve_smoothing(given: Any, columns: TableReader, owner: str) -> Any:
             continue
         if not (is_number(value) and 0 < value < np.inf):
             raise ValueError(
-                f"{owner}: smoothing must be 'auto', a positive number (a smoothing parameter of "
-                f"s weighs as much as s rows), or numbers by column, got {value!r}."
+                f"{owner}: smoothing must be 'auto', a positive number (of pseudo-observations), "
+                f"or numbers by column, got {value!r}."
             )
         numbers[key] = float(value)
     if not isinstance(given, dict):

@@ -631,7 +631,9 @@ def entering_smoothing(
 
     def criterion(rho: np.ndarray) -> np.ndarray:
         diagonal = np.maximum(penalties.diagonal(rho), 1e-300)
-        changes = np.log1p(working_weight / diagonal) - explained / (working_weight + diagonal)
+        with np.errstate(over="ignore"):  # of a vanishing penalty, which is not the minimum
+            costs = np.log1p(working_weight / diagonal)
+        changes = costs - explained / (working_weight + diagonal)
         deviation = np.exp(0.5 * (prior.offset - rho))
         prior_term = weight * np.log1p(np.sqrt(working_weight) * deviation) + rate * deviation
         return penalties.sum_by_group(changes) + 2 * prior_term

@@ -88,7 +88,7 @@ class AdditiveSVC(decision.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
     warm_start : bool, default=False
         Start from the dual variables of the last fit (the same rows with another C, for example);
         the interior-point method starts anew.
-    random_state : int, RandomState or None
+    random_state : int, RandomState, Generator or None
         Determines the order of the examples.
     n_jobs : int, optional
         Threads; None means all that are available.
@@ -489,7 +489,7 @@ class AdditiveSVR(decision.ScoresAnywhere, RegressorMixin, AdditiveSVM):
     warm_start : bool, default=False
         Start from the dual variables of the last fit (the same rows with another C, for example);
         the interior-point method starts anew.
-    random_state : int, RandomState or None
+    random_state : int, RandomState, Generator or None
         Determines the order of the examples.
     n_jobs : int, optional
         Threads; None means all that are available.
