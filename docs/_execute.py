@@ -1,10 +1,11 @@
 """Run the code blocks of some pages while they are built, and show what they print and draw.
 
-These are the tutorials, the first page, the recipes and the guide to inference. The sources stay plain Markdown.
-Blocks of Python run in their order in one namespace, lines of shell blocks that begin with
-``kernelmaps`` run as commands, all in an empty folder. What a block prints is put below it as a
-block of text, what it draws as a picture. A block that fails stops the build. A class of the block
-says how many columns the text has, so that the style sheet can show whole lines on a phone.
+These are the tutorials, the first page, and pages of the guide. The sources stay
+plain Markdown. Blocks of Python run in their order in one namespace, lines of shell blocks that
+begin with ``kernelmaps`` run as commands, all in an empty folder. What a block prints is put below
+it as a block of text, what it draws as a picture. A block that fails stops the build. A class of
+the block says how many columns the text has, so that the style sheet can show whole lines on a
+phone.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from math import ceil
 from pathlib import Path
 
 FENCE = re.compile(r"^```(python|sh)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
-EXECUTED = ("index", "guide/inference", "guide/recipes")
+EXECUTED = ("index", "guide/inference", "guide/messy_files", "guide/recipes")
 COLUMNS = "80"  # of the terminal that commands print to; a page is about that wide
 
 

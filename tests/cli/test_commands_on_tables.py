@@ -438,6 +438,7 @@ def test_a_table_is_exported_as_tables_of_effects(model, tmp_path):
 def test_a_table_is_edited(model, rides, tmp_path):
     out = tmp_path / "edited.kmap"
     options = ["--term", "area", "--effect", "0", "--between", "60,80"]
+    assert_refused(2, "name a file with --data", "edit", model, out, *options, "--refit-intercept")
     run("edit", model, out, *options, "--data", rides, "--refit-intercept")
     expected = km.load(model).edit("area", 0.0, between=(60, 80))
     edited, X = km.load(out), pd.read_csv(rides).drop(columns=["fare", "tip"])

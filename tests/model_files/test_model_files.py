@@ -168,6 +168,8 @@ def test_what_arrays_cannot_say_is_refused_by_name_when_saving(path):
     with pytest.raises(TypeError, match="anchors is an array of object"):
         km.save(km.AnchorMap(anchors=np.array([object()])), path)
     assert not path.exists()
+    with pytest.raises(ValueError, match="in spite of its name; the command `kernelmaps export`"):
+        km.save(km.HomogeneousMap(), path.with_suffix(".onnx"))
 
 
 def test_info_tells_what_is_inside(path):
@@ -195,7 +197,7 @@ HEADERS = [
     *((lambda header, name=name: header["model"].update({"class": name}), "does not know")
       for name in ("NewMap", "os.system", "RandomState", "Pipeline.__init__")),
     (lambda header: header["model"]["params"].update(colour="red"), r"parameters \['colour'\]"),
-    (lambda header: header["model"]["state"].update(new_={"$": "quaternion"}), "'quaternion' value"),
+    (lambda header: header["model"]["state"].update(new_={"$": "quaternion"}), "'quaternion'"),
     (lambda header: header["model"]["state"].update(x_={"$": "array"}), "malformed 'array'"),
     (lambda header: header["model"]["state"].update(classes_=LONG), "very different lengths"),
 ]  # fmt: skip

@@ -103,10 +103,13 @@ DISTRIBUTION_OF = {"sklearn": "scikit-learn", "skimage": "scikit-image"}
 
 
 def third_party_imports(folder: Path) -> set[str]:
-    """Distributions whose modules the files of a folder import, late imports included."""
+    """Distributions whose modules files and blocks of pages import, late imports included."""
     found = set()
-    for path in folder.glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    sources = [path.read_text("utf-8") for path in folder.glob("*.py")]
+    for page in folder.rglob("*.md"):
+        sources += re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+    for source in sources:
+        for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.Import):
                 found |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:
@@ -127,11 +130,18 @@ def requirements_of(extra: str) -> set[str]:
 
 
 @pytest.mark.parametrize("folder", ["docs", "examples"])
-def test_the_docs_extra_brings_what_the_documentation_imports(folder):
+def test_make_docs_works_in_a_fresh_clone(folder):
+    """The target installs the extra, and the extra brings what pages and extensions import."""
     required = {re.split(r"[>=<\[]", item)[0] for item in PROJECT["dependencies"]}
     brought = required | requirements_of("docs")
     assert third_party_imports(ROOT / folder) <= brought
     assert {"onnx", "skl2onnx"} <= brought  # the reference documents kernelmaps.export.onnx
+    conf = (ROOT / "docs" / "conf.py").read_text("utf-8")
+    named = re.findall(r'"(numpydoc|myst_parser|sphinx_gallery|pydata_sphinx_theme)', conf)
+    assert {name.replace("_", "-") for name in named} <= brought
+    assert len(named) == 4
+    assert re.search(r"^docs: \$\(VENV\)/\.ready-docs$", (ROOT / "Makefile").read_text(), re.M)
+    assert "make docs" in (ROOT / ".github" / "workflows" / "package.yml").read_text("utf-8")
 
 
 def test_every_optional_package_is_in_the_extra_that_messages_name():

@@ -70,7 +70,10 @@ BYTE, LABELS = np.array([0, 1], np.uint8), Moments("class", classes=[0, 1])
 FEW, MANY = (FoldMoments.empty(Moments(), n) for n in (2, 3))
 NAN = changed(np.ones(100), 57, np.nan)
 CALLS = {
-    "map": (lambda _: moments(tag="a" * 64).merge(moments(tag="b" * 64)), "another feature.*bbbb"),
+    "map": (
+        lambda _: moments(tag="a" * 64).merge(moments(tag="b" * 64)),
+        "another feature map cannot be merged: fold both with the same fitted map",
+    ),
     "target": (lambda _: moments().merge(Moments("class")), r"another target \('class'"),
     "width": (lambda _: moments().merge(moments(5)), "5 features"),
     "targets": (lambda _: moments().merge(moments(2, 4)), "4 targets"),

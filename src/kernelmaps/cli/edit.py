@@ -48,6 +48,8 @@ def edit(
     `kernelmaps edit claims.kmap edited.kmap --term region --effect city=0.1,hills=0.1`
     """
     cli.check_out(target, "a model", (".kmap",))
+    if refit_intercept and data is None:
+        raise ValueError("--refit-intercept estimates from rows: name a file with --data.")
     saved = SavedModel.load(model)
     if not hasattr(saved.model, "edit"):
         raise TypeError(f"{type(saved.model).__name__} has no effects to edit: only GAMs have.")

@@ -186,6 +186,30 @@ def without_columns(X: Any, names: Sequence[str]) -> Any:
     return X.drop_columns(names) if hasattr(X, "drop_columns") else X.drop(names)
 
 
+def without_named(owner: str, X: Any, *roles: Any) -> list[Any]:
+    """A frame without the columns that roles (targets, weights, …) name, and their values.
+
+    A query of Polars is run first. Other rows are as they were, and names of their columns, too.
+    """
+    if _package(X) == "polars" and hasattr(X, "collect"):
+        X = X.collect()
+    named = [item for item in roles if isinstance(item, str)] if is_frame(X) else []
+    if not named:
+        return [X, *roles]
+    header = X.column_names if hasattr(X, "column_names") else list(X.columns)
+    column_positions(header, named, f"{owner}: X")
+    values = [X[item] if isinstance(item, str) else item for item in roles]
+    return [without_columns(X, named), *values]
+
+
+def in_fit_order(model: Any, X: Any) -> Any:
+    """A frame with its columns in the order of fit; others, if their names are not the same."""
+    names, header = getattr(model, "feature_names_in_", None), names_of(X)
+    if names is None or header is None or sorted(names) != sorted(header):
+        return X
+    return X.select(list(names)) if hasattr(X, "select") else X[list(names)]
+
+
 def column_position(item: Any, names: list[str], owner: str, argument: str) -> int:
     """Position of a column that is named, or given by its number."""
     if isinstance(item, str) and item in names:

@@ -370,19 +370,14 @@ class TableReader:
 
     # ---- reading --------------------------------------------------------------------------------
 
-    def read(
-        self, X: Any, owner: str, *, ordered: bool = True, notes: ReadingNotes | None = None
-    ) -> list[Column]:
-        """Read a table as it was learned.
+    def read(self, X: Any, owner: str, *, notes: ReadingNotes | None = None) -> list[Column]:
+        """Read a table as it was learned; its columns are found by name, where it has names.
 
         Parameters
         ----------
         X : frame or array
         owner : str
             Estimator or file, for messages.
-        ordered : bool
-            Whether columns must come in the order of fit, as scikit-learn demands of frames; those
-            of files are found by name.
         notes : ReadingNotes, optional
             Collects what was not as expected, over several blocks. By default it is warned of.
 
@@ -394,7 +389,7 @@ class TableReader:
         """
         table = RawTable.from_data(X, owner)
         all_notes = ReadingNotes() if notes is None else notes
-        places = self._places(table, owner, ordered, all_notes)
+        places = self._places(table, owner, all_notes)
         columns = []
         for column, place in zip(self.columns, places, strict=True):
             if column.kind == "left out":
@@ -415,7 +410,7 @@ class TableReader:
             if column.kind == "date"
         }
 
-    def _places(self, table: RawTable, owner: str, ordered: bool, notes: ReadingNotes) -> list[int]:
+    def _places(self, table: RawTable, owner: str, notes: ReadingNotes) -> list[int]:
         """Where each column is in another table; −1 for one that is left out and not there."""
         if not (self.named and table.named):
             if self.named or table.named:
@@ -436,27 +431,23 @@ class TableReader:
         fitted_names, left_out = set(self.names), set(self.left_out)
         missing = [name for name in self.names if name not in place and name not in left_out]
         unexpected = [name for name in table.names if name not in fitted_names]
-        places = [place.get(name, -1) for name in self.names]
-        used = [j for j, name in zip(places, self.names) if name not in left_out]
-        if missing or (ordered and used != sorted(used)):
-            raise ValueError(_names_message(missing, unexpected, owner))
+        if missing:
+            raise ValueError(_names_message(missing, unexpected))
         notes.unexpected += [name for name in unexpected if name not in notes.unexpected]
-        return places
+        return [place.get(name, -1) for name in self.names]
 
 
-def _names_message(missing: list[str], unexpected: list[str], owner: str) -> str:
-    """What scikit-learn says of names of columns that do not match."""
+def _names_message(missing: list[str], unexpected: list[str]) -> str:
+    """What scikit-learn says of names of columns that are missing."""
 
     def listed(names: list[str]) -> str:
         more = ["..."] if len(names) > _SHOWN else []
         return "".join(f"- {name}\n" for name in [*sorted(names)[:_SHOWN], *more])
 
     message = "The feature names should match those that were passed during fit.\n"
-    if unexpected and missing:
+    if unexpected:
         message += f"Feature names unseen at fit time:\n{listed(unexpected)}"
-    if missing:
-        return f"{message}Feature names seen at fit time, yet now missing:\n{listed(missing)}"
-    return f"{message}Feature names must be in the same order as they were in fit.\n"
+    return f"{message}Feature names seen at fit time, yet now missing:\n{listed(missing)}"
 
 
 # ---- what terms ask for -------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from .columns import (
     check_order,
     check_selection,
     column_positions,
+    without_named,
 )
 from .dask import DaskSource
 from .files import CsvFile, ParquetFile, TableFile, open_table
@@ -419,6 +420,7 @@ def open_source(
     Source
         The rows, to be read block by block.
     """
+    X, y, sample_weight, exposure = without_named("the data", X, y, sample_weight, exposure)
     path = Path(X) if isinstance(X, str | os.PathLike) else None
     if path is not None and not path.exists():
         raise FileNotFoundError(f"no file or directory {str(path)!r}")

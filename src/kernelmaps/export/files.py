@@ -48,6 +48,7 @@ __all__ = ["FORMAT_VERSION", "FileInfo", "load", "open_info", "register_class", 
 
 FORMAT_VERSION = 2
 """Version of the nodes; raised only when older readers would misunderstand a file."""
+_OTHER_FORMATS = (".onnx", ".h", ".sql", ".csv", ".xlsx")  # those of the command export
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,11 @@ def save(model: Any, path: AnyPath, *, metadata: Mapping[str, Any] | None = None
     >>> km.load(path).spec_ == chi2_map.spec_
     True
     """
+    if os.path.splitext(path)[1].lower() in _OTHER_FORMATS:
+        raise ValueError(
+            f"save: {os.fspath(path)!r} would be a .kmap file in spite of its name; the command "
+            "`kernelmaps export` writes other formats."
+        )
     spec = model if type(model).__name__ == "Spec" else getattr(model, "spec", None)
     if spec is not None:
         spec.save(path)

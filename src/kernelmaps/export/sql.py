@@ -113,7 +113,8 @@ def to_sql(
         Name of the table or view with the rows; ``("schema", "table")`` for one in a schema.
     dialect : {"ansi", "sqlite", "duckdb", "postgres"}, default="ansi"
         The database. The functions of SQLite and DuckDB read text as `predict` does; "ansi" and
-        "postgres" need columns that have the type of what they hold.
+        "postgres" need columns that have the type of what they hold. PostgreSQL needs its own: it
+        copies the expressions of "ansi" to all places that use them, and does not end.
     columns : sequence of str, optional
         Columns of the table that come before the prediction, in this order: keys, say. By default
         those that the model reads.
@@ -124,9 +125,10 @@ def to_sql(
     -------
     str
         A statement without a semicolon, for ``CREATE VIEW … AS`` as well. Its last column is
-        ``prediction``, of one unit of exposure; for a classifier, its last columns are
-        ``probability_`` and the name of each class. NULL is a missing value. A row that `predict`
-        refuses, with an infinite number, has NULL as its prediction.
+        ``prediction`` (``prediction 2`` if a column is called so), of one unit of exposure; for a
+        classifier, its last columns are ``probability_`` and the name of each class. NULL is a
+        missing value. A row that `predict` refuses, with an infinite number, has NULL as its
+        prediction.
 
     Examples
     --------

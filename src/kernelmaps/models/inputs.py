@@ -44,8 +44,8 @@ def targets_of(owner: Any, y: Any, n: int) -> np.ndarray:
         )
     if isinstance(y, str):
         raise ValueError(
-            f"{name}: y={y!r} names a column, which is for files. Pass the values, such as "
-            f"frame[{y!r}], and X without that column."
+            f"{name}: y={y!r} names a column, which is for files and frames. Pass the values, and "
+            "X without that column."
         )
     refuse_masked(owner, "y", y)
     y = column_or_1d(y, warn=True)

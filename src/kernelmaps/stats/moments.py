@@ -692,9 +692,10 @@ class Moments(Statistics):
         for name, (what, together) in _SAME.items():
             mine, theirs = getattr(self, name), getattr(other, name, None)
             if mine != theirs:
+                values = "" if name == "tag" else f" ({theirs!r}, here {mine!r})"
                 raise ValueError(
-                    f"statistics of another {what} ({theirs!r}, here {mine!r}) cannot be merged: "
-                    f"fold both with the same {together}"
+                    f"statistics of another {what}{values} cannot be merged: fold both with the "
+                    f"same {together}"
                 )
         if self.multilabel and 0 < len(self.classes) != len(other.classes) > 0:
             raise ValueError(

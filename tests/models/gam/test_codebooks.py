@@ -56,10 +56,26 @@ def test_bins_of_many_values_hold_about_as_many_each(seed):
     assert (np.diff(book.nodes) > 0).all()
 
 
-def test_values_that_differ_in_the_last_bit_differ_in_their_codes():
-    values = np.repeat([1.0, np.nextafter(1.0, 2), 2.0], 3)
-    _book, codes = fitted(number(values))
-    assert list(codes) == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+@pytest.mark.parametrize("scale", [lambda m: m, lambda m: np.cos(np.pi * m / 6), lambda m: 1e9 * m])
+def test_values_that_differ_by_rounding_errors_have_one_code(seed, scale):
+    """Errors of 1e-13 of months are none; small steps of large numbers are not taken for errors."""
+    rng = np.random.default_rng(seed)
+    months = rng.integers(1, 13, 3000)
+    noisy = scale(months + 1e-13 * rng.normal(size=3000))
+    book, codes = fitted(number(noisy))
+    clean, expected_codes = fitted(number(scale(months.astype(float)).round(10)))
+    np.testing.assert_array_equal(codes, expected_codes)
+    np.testing.assert_allclose(book.nodes, clean.nodes, rtol=1e-12, atol=1e-10)
+    assert book.exact
+
+
+@pytest.mark.parametrize(
+    "values",
+    [1.7e9 + np.arange(200), np.append(np.arange(200), 1e12), [0, 5e-324], [-1e308, 1e308]],
+)
+def test_values_that_are_not_errors_have_codes_of_their_own(values):
+    """Seconds since 1970, amounts with a large one, the ends of floating-point numbers."""
+    assert len(np.unique(fitted(number(values))[1])) == len(values)
 
 
 @pytest.mark.parametrize(("n_values", "exact"), [(255, True), (256, False)])

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import BaggingRegressor
@@ -427,6 +428,39 @@ def test_estimator_checks(estimator):
     failed = [name.split()[0] for name in broken(estimator)]
     relative = estimator.weights == "relative"
     assert failed == ["check_sample_weight_equivalence_on_dense_data"] * relative
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "lazy", "pyarrow"])
+def test_a_frame_and_names_of_its_columns_are_what_a_file_is(seed, library):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.random((90, 3)), columns=["a", "b", "w"])
+    frame["kind"] = rng.choice(["x", "y"], 90)
+    frame["y"] = frame["a"] + (frame["kind"] == "x") + 0.1 * rng.normal(size=90)
+    frame["event"] = rng.random(90) < 0.8
+    polars = pytest.importorskip("polars")
+    convert = {
+        "pandas": lambda X: X,
+        "polars": polars.from_pandas,
+        "lazy": lambda X: polars.from_pandas(X).lazy(),
+        "pyarrow": pa.Table.from_pandas,
+    }[library]
+    X, rows = frame[["a", "b", "kind"]], convert(frame.drop(columns="event"))
+    mirrored = convert(X.iloc[:, ::-1])
+    model = km.AdditiveRegressor().fit(rows, "y", "w")
+    expected = km.AdditiveRegressor().fit(X, frame["y"], frame["w"])
+    np.testing.assert_array_equal(model.predict(mirrored), expected.predict(X))
+    assert model.score(rows, "y", "w") == expected.score(X, frame["y"], frame["w"])
+    labels = km.AdditiveClassifier().fit(rows, "kind")
+    assert labels.score(rows, "kind") > 0.8
+    numbers = convert(frame[["a", "b", "y"]])
+    for other in (km.StreamingRidge(), km.AdditiveSVR())[: 1 + (library != "pyarrow")]:
+        named = clone(other).fit(numbers, "y").predict(convert(frame[["b", "a"]]))
+        others = clone(other).fit(frame[["a", "b"]], frame["y"]).predict(frame[["a", "b"]])
+        np.testing.assert_allclose(named, others)
+    survival = km.AdditiveSurvival().fit(convert(frame.assign(y=frame["y"] + 2)), ("y", "event"))
+    assert survival.n_events_ == frame["event"].sum()
+    with pytest.raises(ValueError, match=r"X has no column 'z'; it has 'a'"):
+        model.fit(rows, "z")
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-9, -3e7])

@@ -17,10 +17,6 @@ def groups(seed, n_rows, n_groups):
     return rng, X, code
 
 
-def grid_of(site, x, z=0.0):
-    return pd.DataFrame({"x": x, "z": z, "site": site})
-
-
 def test_slopes_of_many_levels(seed):
     """250 levels of 16 rows: slopes have the errors of the best linear predictor."""
     rng = np.random.default_rng(seed)

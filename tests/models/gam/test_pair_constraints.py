@@ -72,18 +72,32 @@ def test_shapes_of_both_columns_and_of_curvature():
     assert np.diff(lines[:-1], axis=0).max() < 1e-9 * np.ptp(lines)
 
 
-def test_few_constraints_at_a_time_have_the_same_minimum(seed, monkeypatch):
-    """The minimum under Cβ ≥ 0 is unique: it does not depend on the order of the constraints."""
+@pytest.mark.parametrize(("at_once", "rounds"), [(7, 1000), (7, 1)])  # active sets, interior point
+@pytest.mark.parametrize("equality", [False, True])  # no point is inside of all constraints
+def test_every_method_finds_the_same_minimum(seed, monkeypatch, at_once, rounds, equality):
+    """The minimum under Cβ ≥ 0 is unique: it depends neither on the order nor on the method."""
     rng = np.random.default_rng(seed)
     root, constraints = rng.normal(size=(12, 8)), rng.normal(size=(300, 8))
     inverse = linear_systems.LowRankCovariance(np.zeros(8), root, np.ones(12), 0.0)
-    constraints *= np.sign(constraints @ rng.normal(size=8))[:, None]  # some point meets them all
-    free = rng.normal(size=8)
+    inside = rng.normal(size=8)
+    constraints *= np.sign(constraints @ inside)[:, None]  # some point meets them all
+    if equality:
+        plane = rng.normal(size=8)
+        plane -= (plane @ inside) / (inside @ inside) * inside
+        constraints = np.concatenate([constraints, [plane, -plane]])
+    free = rng.normal(size=8) - 2 * inside
     expected = linear_systems.constrained_minimum(free, inverse, constraints)
     assert (constraints @ expected).min() > -1e-9
-    monkeypatch.setattr(linear_systems, "_CONSTRAINTS_AT_ONCE", 7)
-    few = linear_systems.constrained_minimum(free, inverse, constraints)
-    np.testing.assert_allclose(few, expected, atol=1e-9)
+    interior = linear_systems._interior_minimum
+    calls = []
+    monkeypatch.setattr(
+        linear_systems, "_interior_minimum", lambda *args: calls.append(args) or interior(*args)
+    )
+    monkeypatch.setattr(linear_systems, "_CONSTRAINTS_AT_ONCE", at_once)
+    monkeypatch.setattr(linear_systems, "_MAX_ACTIVE_SET_ROUNDS", rounds)
+    found = linear_systems.constrained_minimum(free, inverse, constraints)
+    np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(free).max())
+    assert len(calls) == (rounds == 1)
 
 
 SHAPE, TOWN = {PAIR: "increasing in age"}, ("age", "town")
@@ -92,8 +106,8 @@ REFUSED = [  # constraints, pairs, terms
     (SHAPE, None, None, "the model has no such pair: list it in interactions="),
     ({PAIR: "increasing"}, None, None, "must say along which of them, such as 'increasing in"),
     ({PAIR: "increasing in town"}, None, None, "must say along which of them"),
-    ({PAIR: "up in age"}, None, None, "'age' must be one of increasing, decreasing"),
-    ({PAIR: ("convex in age", "concave in age")}, None, None, "cannot be both convex and concave"),
+    ({PAIR: "up in age"}, None, None, "'age' in the pair .* must be one of increasing"),
+    ({PAIR: ("convex in age", "concave in age")}, None, None, "age × power' cannot be both"),
     (NO_ORDER, [TOWN], None, "the values of 'town' have no order"),
     (SHAPE, [PAIR, TOWN], None, "cannot be kept: another pair with 'age' would undo it"),
     (SHAPE, [PAIR], {"age": "linear"}, "a curve in both, neither a line nor a circle"),

@@ -313,7 +313,7 @@ GOOD = {"X": TABLE[["a", "b"]], "y": TABLE[["t", "d"]]}
         ({"y": None}, "the target y is None"),
         ({"y": TABLE["d"]}, "y must be a structured array of an event"),
         ({"y": ["u"] * 24}, "names columns, which is for files"),
-        ({"y": ("t", "d")}, "names columns, which is for files"),
+        ({"y": ("t", "d")}, "X has no column 't', 'd'; it has 'a', 'b'"),
         ({"y": TABLE[["t", "d"]][:9]}, "the times of y must hold 24 finite numbers"),
         ({"y": TABLE[["t", "d"]].assign(t=-1.0)}, "times must be >= 0, and row 0 has -1"),
         ({"y": TABLE[["t", "d"]].assign(t=np.nan)}, "the times of y .* row 0 has nan"),

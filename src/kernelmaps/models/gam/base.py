@@ -32,7 +32,7 @@ from ..._util.devices import is_foreign
 from ..._util.schema import SchemaError, State, array, boolean, instance, integer, number
 from ..._util.sparse import check_sparse
 from ..._util.threads import limit_blas
-from ...data.columns import Column, is_frame, is_series
+from ...data.columns import Column, is_frame, is_series, without_named
 from ...data.files import open_table
 from ...data.sources import Source
 from ...data.table_reader import ReadingNotes, TableReader
@@ -219,6 +219,9 @@ class GeneralizedAdditiveModel(BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any, exposure: Any = None, offset: Any = None
     ) -> Self:
         """Fit to rows in memory, or to rows that are read block by block."""
+        X, y, sample_weight, exposure, offset = without_named(
+            type(self).__name__, X, y, sample_weight, exposure, offset
+        )
         refuse_training_on_gpu(self, "fit", X, y, sample_weight)
         self._check_parameters()
         if fits_in_memory(X):
@@ -253,7 +256,10 @@ class GeneralizedAdditiveModel(BaseEstimator):
     def _rows_to_score(
         self, X: Any, y: Any, sample_weight: Any, exposure: Any = None
     ) -> tuple[Any, Any, Any, Any]:
-        """Rows, targets, weights and exposures of a file, where y names the column of targets."""
+        """Rows, targets, weights and exposures of a file or frame whose columns are named."""
+        X, y, sample_weight, exposure = without_named(
+            type(self).__name__, X, y, sample_weight, exposure
+        )
         refuse_masked(self, "y", y)
         refuse_masked(self, "sample_weight", sample_weight)
         if not isinstance(y, str):
@@ -411,14 +417,14 @@ class GeneralizedAdditiveModel(BaseEstimator):
             del self.feature_names_in_
 
     def _columns(self, X: Any, warns: bool = True) -> list[Column]:
-        """The columns of later rows, read as those of fit were; those of a file by name.
+        """The columns of later rows, read as those of fit were, and found by name.
 
         Values beyond the training rows are warned of, unless another part of the call does it.
         """
         if isinstance(X, str | os.PathLike):
             file = open_table(X)
             table, notes = file.table(), ReadingNotes()
-            columns = self.reader_.read(table, type(self).__name__, ordered=False, notes=notes)
+            columns = self.reader_.read(table, type(self).__name__, notes=notes)
             notes.unexpected.clear()  # a file may hold the target, too
             notes.warn(type(self).__name__, stacklevel=4)
         else:
@@ -430,6 +436,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     def _check_input(self, X: Any) -> Any:
         """A frame as it is; an array of numbers, with NaN where they are missing, or of objects."""
         owner = type(self).__name__
+        (X,) = without_named(owner, X)
         if is_foreign(X):
             raise TypeError(
                 f"{owner} takes rows in ordinary memory, not an array of {type(X).__module__}. "

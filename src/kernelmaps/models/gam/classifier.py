@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ..._util.storage import all_or_nothing
-from ...data.columns import is_frame
+from ...data.columns import is_frame, without_named
 from ...data.sources import Source
 from ...data.tables import is_in_memory
 from ..inputs import coded_labels, targets_of, weights_of
@@ -155,7 +155,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             (CSV, Parquet), chunks, Dask frames and whatever else `kernelmaps.data.open_source`
             opens are read block by block.
         y : array-like of shape (n_samples,), str or None
-            Labels of any kind; for files with names the column that holds them, None if the
+            Labels of any kind; for files and frames the name of the column, None if the
             chunks carry them. Rows without a label in a file, a series, chunks or a Dask frame
             are left out with a warning; NaN in an array in memory is refused. With `trials`,
             numbers of successes.
@@ -175,6 +175,9 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         self : AdditiveClassifier
             The fitted model.
         """
+        X, y, sample_weight, trials, offset = without_named(
+            "AdditiveClassifier", X, y, sample_weight, trials, offset
+        )
         if trials is not None:
             if self.class_weight is not None:
                 raise ValueError(
@@ -445,7 +448,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         X : frame, array-like of shape (n_samples, n_features), or path of a CSV or Parquet file
             Rows.
         y : array-like of shape (n_samples,) or str
-            True labels; of a file, the column that holds them.
+            True labels; of a file or a frame, the name of the column.
         sample_weight : array-like of shape (n_samples,) or str, optional
             Weights of the rows.
         trials : array-like of shape (n_samples,), optional

@@ -37,6 +37,7 @@ class CodingOptions:
     # Levels of fewer rows share one coefficient: nothing tells the effect of a single row from
     # its noise, and names of rows would be as many levels as there are rows.
     min_level_rows: int = 3
+    rounding_error: float = 1e-9  # compared with numbers and their range: seven digits above eps
     few_values: int = 1 << 16  # that are coded faster by a search than by loading compiled code
     rows_at_a_time: int = 1 << 15  # that are coded: a block of all columns stays in a cache
     # Width of the outer bins, where nextafter(0) is too close for the engine.
@@ -259,7 +260,7 @@ def _number_codebook(name: str, ordered: np.ndarray, weight: np.ndarray) -> Code
     ordered, weight = ordered[:n], weight[:n]
     if not n:
         return Codebook(name, "number", ordered, ordered, (), True)
-    bounds = np.concatenate([[0], np.flatnonzero(np.diff(ordered) > 0) + 1, [n]])
+    bounds = np.concatenate([[0], np.flatnonzero(_differ(ordered)) + 1, [n]])
     exact = len(bounds) <= CODING.max_codes  # one code is for missing values
     begins = bounds[1:-1]
     if not exact:
@@ -269,9 +270,26 @@ def _number_codebook(name: str, ordered: np.ndarray, weight: np.ndarray) -> Code
     edges = np.where(middle > low, middle, high)  # of neighbouring numbers, the upper one
     begins = np.append(0, begins)
     nodes = ordered[begins]
-    if not exact:
+    if not exact or (ordered[np.append(begins[1:], n) - 1] > nodes).any():
         nodes = np.add.reduceat(ordered * weight, begins) / np.add.reduceat(weight, begins)
     return Codebook(name, "number", nodes, edges, (), exact)
+
+
+def _differ(ordered: np.ndarray) -> np.ndarray:
+    """Which of sorted numbers are smaller than the next one, by more than a rounding error.
+
+    Months of a computation are 1 + 1e-13, say, and 12 numbers. Errors are small compared with the
+    numbers and with their range: seconds since 1970 differ by 1e-9 of themselves, amounts up to
+    1e12 by 1e-12 of their range. They count only where the others are few enough to be codes.
+    """
+    with np.errstate(over="ignore"):
+        gaps, extent = np.diff(ordered), min(ordered[-1] - ordered[0], np.finfo(float).max)
+    share, most = CODING.rounding_error, CODING.max_codes - 2
+    if np.count_nonzero(gaps > share * extent) > most:
+        return gaps > 0
+    size = np.maximum(abs(ordered[1:]), abs(ordered[:-1]))
+    errors = np.maximum(share * np.minimum(size, extent), 512 * np.finfo(float).eps * extent)
+    return gaps > (errors if np.count_nonzero(gaps > errors) <= most else 0)
 
 
 def _nearest_cuts(below: np.ndarray, shares: np.ndarray) -> np.ndarray:

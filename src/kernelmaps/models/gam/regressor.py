@@ -502,7 +502,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         X : frame, array-like of shape (n_samples, n_features), or path of a CSV or Parquet file
             Rows.
         y : array-like of shape (n_samples,) or str
-            True values; of a file, the column that holds them.
+            True values; of a file or a frame, the name of the column.
         sample_weight : array-like of shape (n_samples,) or str, optional
             Weights of the rows.
         exposure : array-like of shape (n_samples,) or str, optional

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._util.arguments import check_number, generator, refuse_masked
 from ..._util.schema import anything, instance, integer
 from ..._util.storage import all_or_nothing
-from ...data.columns import Column, column_positions, is_frame
+from ...data.columns import Column, column_positions, is_frame, without_named
 from ...data.files import open_table
 from ...data.tables import fits_in_memory, is_in_memory, read_complete_column
 from ...exceptions import OutOfDomainWarning
@@ -168,8 +168,8 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
             take all rows at once: they are read into memory.
         y : structured array, array-like of shape (n_samples, 2) or (n_samples,), or two str
             Times and events: a structured array of an event (bool) and a time, as scikit-survival
-            has it; or two columns, time and event (1 or True) in this order. Of a file the names of
-            these columns.
+            has it; or two columns, time and event (1 or True) in this order. Of a file or
+            frame the names of these columns.
         sample_weight : array-like of shape (n_samples,) or str, optional
             Weights of the rows (see `weights`); rows of weight 0 do not take part.
         entry : array-like of shape (n_samples,) or str, optional
@@ -193,10 +193,13 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         return self
 
     def _load(self, X: Any, y: Any, *beside: Any) -> tuple[Any, ...]:
-        """Rows in memory; of a file, the columns that are named."""
+        """Rows in memory; of a file or a frame, the columns that are named."""
+        owner = type(self).__name__
+        named = isinstance(y, tuple | list) and [type(item) for item in y] == [str, str]
+        X, *values = without_named(owner, X, *(y if named else [y]), *beside)
+        y, beside = (tuple(values[:2]) if named else values[0]), tuple(values[1 + named :])
         if is_frame(X) or is_in_memory(X):
             return X, y, *beside
-        owner = type(self).__name__
         if isinstance(X, str | os.PathLike) and not os.path.exists(X):
             raise FileNotFoundError(f"{owner}: there is no file {os.fspath(X)!r}.")
         if not fits_in_memory(X):
@@ -204,20 +207,20 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
                 f"{owner}: the risk sets of a survival model need all rows in memory. Load them "
                 "as a frame or an array."
             )
-        if not (isinstance(y, tuple | list) and len(y) == 2 and all(isinstance(c, str) for c in y)):
+        if not named:
             raise ValueError(
                 f"{owner}: y must name the columns of times and of events of the file, as in "
                 f'fit(path, ("time", "event")), got {y!r}.'
             )
         file = open_table(X)
-        named = {item for item in (*y, *beside) if isinstance(item, str)}
-        column_positions(file.names, sorted(named), str(file.path))
+        roles = {item for item in (*y, *beside) if isinstance(item, str)}
+        column_positions(file.names, sorted(roles), str(file.path))
         table = file.table()
         values = [
             read_complete_column(table, item, file.locate_row) if isinstance(item, str) else item
             for item in (*y, *beside)
         ]
-        features = table.select([name for name in file.names if name not in named])
+        features = table.select([name for name in file.names if name not in roles])
         return features, tuple(values[:2]), *values[2:]
 
     def _fit_loaded_rows(
@@ -312,8 +315,8 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         refuse_masked(self, "y", y)
         if isinstance(y, str) or (isinstance(y, tuple | list) and isinstance((*y, 0)[0], str)):
             raise ValueError(
-                f"{owner}: y={y!r} names columns, which is for files. Pass their values, such as "
-                "frame[[time, event]], and X without these columns."
+                f"{owner}: y={y!r} names columns, which is for files and frames. Pass their "
+                "values, and X without these columns."
             )
         if isinstance(y, tuple) and len(y) == 2:  # columns of a file
             return y

@@ -365,7 +365,7 @@ def _resolve_constraints(
         ]
         if not isinstance(key, tuple):
             j = columns.position(key, owner, "constraints")
-            by_column[j] = _check_shapes(shapes, columns.feature_names[j], owner)
+            by_column[j] = _check_shapes(shapes, f"column {columns.feature_names[j]!r}", owner)
             continue
         (pair,) = _resolve_pair(key, columns, owner, "constraints")
         names = [columns.feature_names[j] for j in pair]
@@ -375,24 +375,24 @@ def _resolve_constraints(
                 f"{owner}: the constraint of the pair {' × '.join(names)!r} must say along which "
                 f"of them, such as 'increasing in {names[0]}', got {value!r}."
             )
-        by_pair[pair] = {
-            j: _check_shapes([shape for shape, along in directions if along == name], name, owner)
-            for j, name in zip(pair, names, strict=True)
-            if any(along == name for _, along in directions)
-        }
+        by_pair[pair] = {}
+        for j, name in zip(pair, names, strict=True):
+            if along := [shape for shape, column in directions if column == name]:
+                subject = f"{name!r} in the pair {' × '.join(names)!r}"
+                by_pair[pair][j] = _check_shapes(along, subject, owner)
     return by_column, by_pair
 
 
-def _check_shapes(shapes: Sequence[Any], name: str, owner: str) -> tuple[str, ...]:
+def _check_shapes(shapes: Sequence[Any], subject: str, owner: str) -> tuple[str, ...]:
     """Shapes of a column, none of which excludes another one."""
     if not set(shapes) <= set(SHAPES):
         raise ValueError(
-            f"{owner}: the constraint of column {name!r} must be one of "
+            f"{owner}: the constraint of {subject} must be one of "
             f"{', '.join(SHAPES)}, or a tuple of these, got {tuple(shapes)!r}."
         )
     for pair in (SHAPES[:2], SHAPES[2:]):
         if set(pair) <= set(shapes):
-            raise ValueError(f"{owner}: column {name!r} cannot be both {' and '.join(pair)}.")
+            raise ValueError(f"{owner}: {subject} cannot be both {' and '.join(pair)}.")
     return tuple(shapes)
 
 

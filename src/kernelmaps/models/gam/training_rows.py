@@ -392,7 +392,7 @@ def _count_in_chunk(
 ) -> list[LevelCounts]:
     chunk = rows_with_target(chunk)
     where, notes = f"{checks.owner}, chunk {chunk.chunk}", ReadingNotes(refuses=False)
-    read, weight = reader.read(chunk.X, where, ordered=False, notes=notes), checks(chunk)[1]
+    read, weight = reader.read(chunk.X, where, notes=notes), checks(chunk)[1]
     return [LevelCounts.from_column(read[j], weight, frequency) for j in columns]
 
 
@@ -446,7 +446,7 @@ class ChunkEncoder:
         where, n_rows = f"{self.owner}, chunk {chunk.chunk}", len(chunk)
         chunk = rows_with_target(chunk)
         notes = ReadingNotes(refuses=False)  # all rows were looked at before
-        columns = self.reader.read(chunk.X, where, ordered=False, notes=notes)
+        columns = self.reader.read(chunk.X, where, notes=notes)
         y, weight, offset = self.checks(chunk)
         no_numbers = np.zeros(0)
         ranges = [

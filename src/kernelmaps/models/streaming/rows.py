@@ -30,7 +30,7 @@ from ..._util.schema import array, instance, integer, optional, saved
 from ..._util.sparse import check_sparse, dense, naming_text
 from ..._util.threads import interruptible, ordered_map, resolve_threads
 from ...data import Block, Source, open_source
-from ...data.columns import check_order
+from ...data.columns import check_order, in_fit_order, without_named
 from ...data.sources import SlicedSource, sampled_rows
 from ...data.tables import is_in_memory
 from ...maps.codes import Codes, codes_of, refuse_plain_codes
@@ -333,6 +333,7 @@ def open_rows(
     refuse_masked(model, "y", y)
     refuse_masked(model, "sample_weight", w)
     name, coded = type(model).__name__, isinstance(X, Codes)
+    X, y, w = without_named(name, X, y, w)
     in_place = _folds_in_place(X, model.device, name)
     if coded:
         _check_codes(model.feature_map if reset else model._fitted_maps.described, X, name)
@@ -378,6 +379,7 @@ def _open_host_rows(model: Any, X: Any, y: Any, w: Any, *, reset: bool, supervis
         return open_source(X, y, w, columns=names)
     check_sparse(X, type(model).__name__)
     options = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
+    X = X if reset else in_fit_order(model, X)
     with naming_text(type(model).__name__, X):
         if supervised:
             X, y = validation.validate_data(model, X, y, reset=reset, **options, **model._y_options)

@@ -18,6 +18,7 @@ from ..._util.arguments import DefaultParts, check_choice, check_count, check_po
 from ..._util.devices import is_foreign, memory_named, refuse_gpu_array
 from ..._util.schema import State, array, instance, integer, names, number, text
 from ..._util.threads import resolve_threads
+from ...data.columns import without_named
 from ...maps.base import AdditiveMap
 from ...maps.codes import Codes
 from ..inputs import refuse_training_on_gpu, weights_of
@@ -124,6 +125,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Train on rows in memory, or on rows that come in blocks."""
         name = type(self).__name__
+        X, y, sample_weight = without_named(name, X, y, sample_weight)
         refuse_training_on_gpu(self, "fit", X, y, sample_weight)
         Cs = self._check_parameters()
         inputs.refuse_table(name, X)

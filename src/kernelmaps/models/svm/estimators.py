@@ -188,7 +188,7 @@ class AdditiveSVC(decision.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
             `kernelmaps.data.open_source` opens (files, chunks, Dask), and a `Source` itself, is
             read block by block and never as a whole.
         y : array-like of shape (n_samples,) or (n_samples, n_labels), str or None
-            Labels of any kind; for files with names the column that holds them, None if the
+            Labels of any kind; for files and frames the name of the column, None if the
             chunks or the file carry them. An indicator matrix of zeros and ones, for rows in
             memory, has a column for each label: a row has any number of them.
         sample_weight : array-like of shape (n_samples,), optional
@@ -569,7 +569,7 @@ class AdditiveSVR(decision.ScoresAnywhere, RegressorMixin, AdditiveSVM):
             `kernelmaps.data.open_source` opens (files, chunks, Dask), and a `Source` itself, is
             read block by block and never as a whole.
         y : array-like of shape (n_samples,), str or None
-            Numbers; for files with names the column that holds them, None if the chunks or the
+            Numbers; for files and frames the name of the column, None if the chunks or the
             file carry them.
         sample_weight : array-like of shape (n_samples,), optional
             Factors of C; examples of weight 0 do not take part.

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from ..._util.arguments import refuse_masked
 from ..._util.sparse import check_sparse, dense, naming_text
 from ...data import Source
+from ...data.columns import in_fit_order, without_named
 from ...data.files import is_csv
 from ...data.tables import is_in_memory
 from ...engine.tabulated import zero_at_zero
@@ -86,6 +87,7 @@ def check_rows(owner: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndar
     """Rows and targets in memory; with `reset`, their number of columns and names are learned."""
     check_sparse(X, type(owner).__name__)
     refuse_masked(owner, "y", y)
+    X = X if reset else in_fit_order(owner, X)
     with naming_text(type(owner).__name__, X):
         return validate_data(
             owner, X, y, reset=reset, accept_sparse="csr", dtype="numeric",
@@ -105,6 +107,7 @@ def is_indicators(owner: Any, y: Any) -> bool:
 def native_rows(owner: Any, machine: AdditiveMachine, X: Any) -> Any:
     """Rows to predict for, as the machine takes them; their values are still to be checked."""
     name = type(owner).__name__
+    X = in_fit_order(owner, *without_named(name, X))
     if isinstance(X, Codes):
         if not machine.on_codes:
             raise ValueError(f"{name} was fitted on values, but X holds codes: decode them.")
