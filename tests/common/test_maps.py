@@ -7,7 +7,12 @@ from fitted_examples import map_of_the_plane
 
 import kernelmaps as km
 
-# name -> (make(size), sizes, rate of the rms error, bound on the last size's largest error)
+# Sizes, rate of the rms error, bound on the last size's largest error.
+RANDOM, PROJECTED = ((100, 10000), 0.4, 0.1), ((4, 12), 0.5, 1e-12)
+NO_ERROR = 0, None  # bases of functions name no kernel, so that there is no error to fall
+SEEDED = {"random_state": 0}
+THREE = ["chi2", "intersection", "js"]
+# name -> (make(size), sizes, rate, bound)
 MAPS = {
     "homogeneous-chi2": (lambda n: km.HomogeneousMap("chi2", n), (3, 21), 2, 2e-3),
     "homogeneous-chi2-even": (lambda n: km.HomogeneousMap("chi2", n), (2, 20), 2, 2e-3),
@@ -24,86 +29,46 @@ MAPS = {
     "designed-table": (lambda n: km.DesignedMap("chi2", n, method="minimax"), (2, 4), 3, 2e-2),
     "anchor-chi2": (lambda n: km.AnchorMap("chi2", n, energy=1), (4, 160), 0.9, 2e-2),
     "anchor-js-linear": (
-        lambda n: km.AnchorMap("js", n, n_neighbors=2, energy=1),
-        (4, 160),
-        1.2,
-        5e-3,
+        lambda n: km.AnchorMap("js", n, n_neighbors=2, energy=1), (4, 160), 1.2, 5e-3,
     ),
     "anchor-intersection-kmeans": (
-        lambda n: km.AnchorMap("intersection", n, anchors="kmeans", energy=1),
-        (4, 40),
-        1,
-        1e-12,
+        lambda n: km.AnchorMap("intersection", n, anchors="kmeans", energy=1), (4, 40), 1, 1e-12,
     ),
-    "anchor-per-feature": (
-        lambda n: km.AnchorMap(["chi2", "intersection", "js"] * 4, n, energy=1),
-        (4, 160),
-        0.9,
-        3e-2,
-    ),
+    "anchor-per-feature": (lambda n: km.AnchorMap(THREE * 4, n, energy=1), (4, 160), 0.9, 3e-2),
     "exponential": (
-        lambda n: km.ExponentialMap(km.SeriesMap(4), n, gamma="scale", random_state=0),
-        (100, 10000),
-        0.4,
-        0.1,
+        lambda n: km.ExponentialMap(km.SeriesMap(4), n, gamma="scale", **SEEDED), *RANDOM,
     ),
-    "fourier": (
-        lambda n: km.RandomFourierMap(n_components=n, random_state=0),
-        (100, 10000),
-        0.4,
-        0.1,
-    ),
+    "fourier": (lambda n: km.RandomFourierMap(n_components=n, **SEEDED), *RANDOM),
     "fourier-paired": (
         lambda n: km.RandomFourierMap(
-            "matern", n, sampling="orthogonal", form="paired", sigma="scale", random_state=0
-        ),
-        (100, 10000),
-        0.4,
-        0.1,
+            "matern", n, sampling="orthogonal", form="paired", sigma="scale", **SEEDED
+        ), *RANDOM,
     ),
     "fourier-structured": (
-        lambda n: km.RandomFourierMap(n_components=n, sampling="structured", random_state=0),
-        (100, 10000),
-        0.4,
-        0.1,
+        lambda n: km.RandomFourierMap(n_components=n, sampling="structured", **SEEDED), *RANDOM,
     ),
-    "orthoprojector": (lambda n: km.RandomOrthoprojector(n, random_state=0), (4, 12), 0.5, 1e-12),
+    "orthoprojector": (lambda n: km.RandomOrthoprojector(n, **SEEDED), *PROJECTED),
     "orthoprojector-dct": (
-        lambda n: km.RandomOrthoprojector(n, method="dct", random_state=0),
-        (4, 12),
-        0.5,
-        1e-12,
+        lambda n: km.RandomOrthoprojector(n, method="dct", **SEEDED), *PROJECTED,
     ),
     "compressive": (
-        lambda n: km.CompressiveFourierMap(12, n, projection="dct", random_state=0),
-        (100, 10000),
-        0.4,
-        0.1,
+        lambda n: km.CompressiveFourierMap(12, n, projection="dct", **SEEDED), *RANDOM,
     ),
-    "nystroem": (lambda n: km.NystroemMap("exp_chi2", n, random_state=0), (5, 40), 0.4, 1e-6),
+    "nystroem": (lambda n: km.NystroemMap("exp_chi2", n, **SEEDED), (5, 40), 0.4, 1e-6),
     "nystroem-laplacian-rpcholesky": (
-        lambda n: km.NystroemMap("laplacian", n, landmarks="rpcholesky", random_state=0),
-        (5, 40),
-        0.4,
-        1e-6,
+        lambda n: km.NystroemMap("laplacian", n, landmarks="rpcholesky", **SEEDED),
+        (5, 40), 0.4, 1e-6,
     ),
     "nystroem-additive": (
-        lambda n: km.NystroemMap("chi2", n, additive=True, random_state=0),
-        (2, 6),
-        2,
-        1e-2,
+        lambda n: km.NystroemMap("chi2", n, additive=True, **SEEDED), (2, 6), 2, 1e-2,
     ),
-    # Bases of functions: they name no kernel, so that there is no error to fall.
-    "spline": (lambda n: km.SplineMap(n_bases=n), (10,), 0, None),
+    "spline": (lambda n: km.SplineMap(n_bases=n), (10,), *NO_ERROR),
     "spline-sparse": (
-        lambda n: km.SplineMap(n_bases=n, order=0, sparse_output=True),
-        (10,),
-        0,
-        None,
+        lambda n: km.SplineMap(n_bases=n, order=0, sparse_output=True), (10,), *NO_ERROR,
     ),
-    "trigonometric": (lambda n: km.TrigonometricMap(n_bases=n), (4,), 0, None),
-    "hermite": (lambda n: km.HermiteMap(n_bases=n), (4,), 0, None),
-}
+    "trigonometric": (lambda n: km.TrigonometricMap(n_bases=n), (4,), *NO_ERROR),
+    "hermite": (lambda n: km.HermiteMap(n_bases=n), (4,), *NO_ERROR),
+}  # fmt: skip
 
 
 # What these are made of (bins, powers, columns) is compiled for others, each in other company.

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kernelmaps.cli import load_commands
-from kernelmaps.data.files import CsvFile, open_text, uncompressed_bytes
+from kernelmaps.data.files import CsvFile, uncompressed_bytes
 
 TEXT = "a,b,y\n" + "\n".join(f"{i % 7},{i % 5},{i % 2}" for i in range(3000))
 COMPRESSED = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
@@ -33,14 +33,6 @@ def test_damaged_files_are_named(tmp_path, suffix, damage):
     for read in (CsvFile(path).table, lambda: uncompressed_bytes(path, 1 << 20)):
         with pytest.raises(ValueError, match=rf"rows.csv{suffix}' is damaged"):
             read()
-
-
-@pytest.mark.parametrize("suffix", COMPRESSED)
-def test_whole_files_are_read(tmp_path, suffix):
-    path = tmp_path / f"rows.csv{suffix}"
-    path.write_bytes(COMPRESSED[suffix](TEXT.encode()))
-    with open_text(path) as stream:
-        assert stream.read() == TEXT
 
 
 def test_failures_of_the_disk_are_not_taken_for_damage(tmp_path, monkeypatch):

@@ -135,13 +135,6 @@ def test_parts_of_csr_that_are_not_integers_are_refused(tmp_path, part, value):
         read_npz(tmp_path / "x.npz")
 
 
-def test_npy_file_is_not_an_npz_file(tmp_path):
-    np.save(tmp_path / "bad.npy", np.ones(3))
-    (tmp_path / "bad.npy").rename(tmp_path / "bad.npz")
-    with pytest.raises(FileFormatError, match=r"bad\.npz is not a readable"):
-        datasets.load("bad", folder=tmp_path)
-
-
 def test_pickled_objects_are_refused(tmp_path):
     np.savez(tmp_path / "objects.npz", X=np.array([{"a": 1}], dtype=object))
     with pytest.raises(FileFormatError, match=r"objects\.npz"):

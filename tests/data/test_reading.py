@@ -41,14 +41,6 @@ def test_columns_are_chosen_and_ordered_by_name(csv):
     np.testing.assert_array_equal(read_rows(csv, columns=["b", "a"]).X, X[:, ::-1])
 
 
-@pytest.mark.parametrize(("suffix", "mark"), [(".csv", ";"), (".tsv", "\t"), (".csv", "\t")])
-def test_other_delimiters(tmp_path, suffix, mark):
-    path = write_csv(tmp_path / f"mine{suffix}", f"a{mark}y\n1{mark}x\n2{mark}z\n")
-    rows = read_rows(path)
-    np.testing.assert_array_equal(rows.X, [[1], [2]])
-    assert rows.y.tolist() == ["x", "z"]
-
-
 def test_true_and_false_are_one_and_zero(tmp_path):
     """One-hot columns of `pandas.get_dummies` are written so; in Parquet they are booleans."""
     frame = pd.DataFrame({"a": [0.5, 1.0], "b": [True, False], "c": [False, False], "y": [1, 2]})
@@ -60,12 +52,6 @@ def test_true_and_false_are_one_and_zero(tmp_path):
     mixed = write_csv(tmp_path / "mixed.csv", "a,b,y\n1,true,1\n2,maybe,2\n")
     with pytest.raises(ValueError, match="column 'b'"):
         read_rows(mixed, target="y")
-
-
-def test_csv_without_a_header(tmp_path):
-    rows = read_rows(write_csv(tmp_path / "plain.csv", "1,2\n3,4\n"))
-    np.testing.assert_array_equal(rows.X, [[1, 2], [3, 4]])
-    assert rows.columns == ["x0", "x1"]
 
 
 def test_every_format_gives_the_same_rows(tmp_path):
@@ -81,12 +67,6 @@ def test_a_dataset_by_name():
     rows = read_rows("digits")
     assert rows.X.shape == (900, 64)
     assert len(rows.y) == 900
-
-
-def test_rows_are_normalised_on_request(csv):
-    rows = read_rows(csv, target="label").normalized("l1")
-    np.testing.assert_allclose(rows.X.sum(axis=1), 1)
-    assert rows.normalized("none") is rows
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
@@ -116,10 +96,6 @@ def test_a_cell_that_is_no_number_is_named_by_line_and_column(tmp_path):
     assert_refused(path, r"line 3, column 'b': the cell holds 'four'")
     path = write_csv(tmp_path / "bad.csv", "a,b\n1,2\n,4\n")
     assert_refused(path, r"line 3, column 'a': the cell is empty")
-
-
-def test_a_missing_target_is_asked_for(csv):
-    assert_refused(csv, r"has no target.*target=.*'a', 'b', 'label'", need_target=True)
 
 
 def test_a_missing_value_of_the_target_is_named(tmp_path):

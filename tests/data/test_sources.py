@@ -9,7 +9,6 @@ import scipy.sparse as sp
 
 from kernelmaps.data import open_source
 from kernelmaps.data.sources import RowSample
-from kernelmaps.stats import Moments, fold
 
 N, D = 103, 6
 
@@ -128,17 +127,6 @@ def test_source_gives_its_rows_in_order(make, table, tmp_path):
     np.testing.assert_allclose(np.vstack([dense(block.X) for block in blocks]), X, rtol=1e-14)
     np.testing.assert_array_equal(np.concatenate([block.y for block in blocks]), y)
     np.testing.assert_allclose(np.concatenate([block.w for block in blocks]), w)
-
-
-@pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
-def test_fold_of_every_source_is_the_fold_of_the_array(make, table, tmp_path):
-    X, y, w = table
-    exact = Moments("class").update(X, y, w)
-    actual = fold(make(X, y, w, tmp_path), Moments("class"), block_rows=16)
-    assert actual.n == N
-    assert actual.classes.tolist() == [0, 1, 2]
-    np.testing.assert_allclose(actual.scatter(), exact.scatter(), rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(actual.cross(), exact.cross(), rtol=1e-11, atol=1e-11)
 
 
 def write(path, text):

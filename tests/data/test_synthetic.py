@@ -26,13 +26,6 @@ def test_histogram_counts_scatter_like_a_multinomial(seed):
     np.testing.assert_allclose(X.var(axis=0), expected, rtol=5 * np.sqrt(2 / rows), atol=0.05)
 
 
-def test_histograms_of_one_class_are_closer_than_of_two(seed):
-    X, y = make_histograms(200, 64, 2, random_state=seed)
-    means = np.array([X[y == c].mean(axis=0) for c in (0, 1)])
-    nearest = ((X[:, None] - means) ** 2).sum(axis=2).argmin(axis=1)
-    assert (nearest == y).mean() > 0.95
-
-
 def test_bag_of_words_is_sparse_counts(seed):
     X, y = make_bag_of_words(300, 1000, 2, n_words=50, random_state=seed)
     assert sparse.issparse(X)

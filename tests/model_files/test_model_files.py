@@ -189,46 +189,29 @@ def test_info_tells_what_is_inside(path):
 
 # ---- what is refused ----------------------------------------------------------------------------
 
+LONG = {"$": "strings", "items": ["x" * 10**6, *(["y"] * 5000)], "shape": [5001], "form": "str"}
+NEWER = {"format": FORMAT_VERSION + 1, "kernelmaps": "9.0"}
+HEADERS = [
+    (lambda header: header.update(NEWER), r"format 3, written by kernelmaps 9\.0"),
+    (lambda header: header.update(format=1), r"no released version has written\. Fit and save"),
+    *((lambda header, name=name: header["model"].update({"class": name}), "does not know")
+      for name in ("NewMap", "os.system", "RandomState", "Pipeline.__init__")),
+    (lambda header: header["model"]["params"].update(colour="red"), r"parameters \['colour'\]"),
+    (lambda header: header["model"]["state"].update(new_={"$": "quaternion"}), "'quaternion'"),
+    (lambda header: header["model"]["state"].update(x_={"$": "array"}), "malformed 'array'"),
+    (lambda header: header["model"]["state"].update(classes_=LONG), "very different lengths"),
+]  # fmt: skip
 
-def test_a_file_of_a_future_format_is_refused(path):
-    km.save(fitted_map("HomogeneousMap"), path)
 
-    def future(header):
-        header["format"] = FORMAT_VERSION + 1
-        header["kernelmaps"] = "9.0"
-
-    rewritten(path, future)
-    for read in (km.load, open_info):
-        with pytest.raises(FileFormatError, match=r"format 3, written by kernelmaps 9\.0"):
-            read(path)
-
-
-@pytest.mark.parametrize(
-    "name", ["NewMap", "StreamingGroupLasso", "os.system", "RandomState", "Pipeline.__init__"]
-)
-def test_a_class_that_is_not_listed_is_refused(name, path):
-    km.save(fitted_map("HomogeneousMap"), path)
-    rewritten(path, lambda header: header["model"].update({"class": name}))
-    with pytest.raises(FileFormatError, match="does not know"):
+@pytest.mark.parametrize(("change", "words"), HEADERS)
+def test_headers_that_no_version_writes_are_refused(change, words, path):
+    km.save(fitted_model("AdditiveSVC"), path)
+    rewritten(path, change)
+    with pytest.raises(FileFormatError, match=words):
         km.load(path)
-
-
-def test_an_unknown_parameter_and_an_unknown_value_are_refused(path):
-    km.save(fitted_map("HomogeneousMap"), path)
-    rewritten(path, lambda header: header["model"]["params"].update(colour="red"))
-    with pytest.raises(FileFormatError, match=r"parameters \['colour'\]"):
-        km.load(path)
-    km.save(fitted_map("HomogeneousMap"), path)
-    rewritten(path, lambda header: header["model"]["state"].update(new_={"$": "quaternion"}))
-    with pytest.raises(FileFormatError, match="'quaternion' values"):
-        km.load(path)
-
-
-def test_a_malformed_entry_is_refused(path):
-    km.save(fitted_map("HomogeneousMap"), path)
-    rewritten(path, lambda header: header["model"]["state"].update(x_={"$": "array"}))
-    with pytest.raises(FileFormatError, match="malformed 'array'"):
-        km.load(path)
+    if "format 3" in words:  # which the header alone tells
+        with pytest.raises(FileFormatError, match=words):
+            open_info(path)
 
 
 def test_another_kind_of_container_is_refused(path):
@@ -578,22 +561,6 @@ def test_many_references_to_one_array_are_refused_before_they_are_copied(path):
     model["params"] = {"anchors": [node] * 20_000}
     storage.write(path, "model", {**header, "model": model}, {"big": np.zeros(2 * 10**5)})
     with pytest.raises(FileFormatError, match="two entries refer to the array 'big'"):
-        km.load(path)
-
-
-def test_strings_that_would_blow_up_are_refused(path):
-    km.save(fitted_model("AdditiveSVC"), path)
-    items = ["x" * 10**6, *(["y"] * 5000)]
-    strings = {"$": "strings", "items": items, "shape": [5001], "form": "str"}
-    rewritten(path, lambda header: header["model"]["state"].update(classes_=strings))
-    with pytest.raises(FileFormatError, match="very different lengths"):
-        km.load(path)
-
-
-def test_a_file_of_an_older_format_is_refused_with_advice(path):
-    km.save(fitted_model("AdditiveSVC"), path)
-    rewritten(path, lambda header: header.update(format=1))
-    with pytest.raises(FileFormatError, match=r"no released version has written\. Fit and save"):
         km.load(path)
 
 

@@ -44,15 +44,6 @@ def test_ridge_on_a_device_is_ridge(torch, options, seed):
     assert isinstance(there.stats_.m if hasattr(there.stats_, "m") else 0.0, np.ndarray | float)
 
 
-def test_classifier_and_weights_on_a_device(torch, seed):
-    X, y = problem(seed)
-    labels, w = np.digitize(y, [0.5, 1.5]), np.random.default_rng(seed).random(len(y))
-    here = km.StreamingRidgeClassifier(feature_map=features()).fit(X, labels, w)
-    there = km.StreamingRidgeClassifier(feature_map=features(), device="cpu").fit(X, labels, w)
-    np.testing.assert_allclose(there.coef_, here.coef_, rtol=0, atol=1e-8)
-    np.testing.assert_array_equal(there.predict(X), here.predict(X))
-
-
 def test_pca_on_a_device_keeps_the_precision_of_the_rows(torch, seed):
     X, _ = problem(seed)
     here = km.StreamingPCA(4, features()).fit(X)
@@ -246,19 +237,6 @@ def test_checkpoints_of_tensors(torch, explicit, tmp_path, seed, monkeypatch):
     assert len(seen) < 4 + 6  # of six blocks, some were summed before
     halves = torch.asarray(X).bfloat16()
     km.StreamingPCA(2, fitted, device="cpu").fit(halves, checkpoint=tmp_path / "pca")
-
-
-def test_scores_classes_and_samples_of_tensors(torch, explicit, seed):
-    X, y = problem(seed)
-    rows, labels = torch.asarray(X), np.digitize(y, [0.5, 1.5])
-    feature_map = features().fit(X[:300])
-    ridge = km.StreamingRidge(feature_map=feature_map, device="cpu").fit(rows, torch.asarray(y))
-    here = km.StreamingRidge(feature_map=feature_map).fit(X, y)
-    for target in (y, torch.asarray(y)):
-        assert ridge.score(rows, target) == pytest.approx(here.score(X, y), abs=1e-9)
-    model = km.StreamingRidgeClassifier(feature_map=features(), device="cpu")
-    model.partial_fit(rows, torch.asarray(labels), classes=torch.arange(3))
-    assert model.score(rows, torch.asarray(labels)) == model.score(X, labels)
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from public_api import callables, is_result, members, parameters
 from sklearn.base import BaseEstimator, clone
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import KFold
 
 import kernelmaps as km
 from kernelmaps.kernels import Gaussian
@@ -134,20 +134,6 @@ def test_random_state_takes_what_scikit_learn_takes(state):
 def test_other_states_are_refused(state):
     with pytest.raises(ValueError, match="random_state must be None, an integer"):
         km.datasets.make_histograms(random_state=state)
-
-
-def test_the_default_map_can_be_searched():
-    X = np.random.default_rng(0).random((90, 3))
-    y = (X[:, 0] > X[:, 1]).astype(int)
-    model = km.AdditiveSVC(tol=0.1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", km.exceptions.OutOfDomainWarning)  # of held-out rows
-        search = GridSearchCV(model, {"feature_map__n_bases": [10, 12]}, cv=2).fit(X, y)
-    assert search.best_estimator_.feature_map.n_bases in (10, 12)
-    assert (
-        search.best_estimator_.feature_map_.n_bases == search.best_params_["feature_map__n_bases"]
-    )
-    assert model.feature_map is None  # the search works on clones
 
 
 def test_parameters_of_a_default_part():

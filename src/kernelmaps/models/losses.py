@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 import scipy  # whose parts are loaded when they are used
@@ -47,8 +47,6 @@ START_WIDTH = 1.0
 _MAX_ETA = 30.0  # exp(±η) is not followed beyond: e³⁰ is 10¹³
 # Coefficients of all predictors of a softmax up to which Newton steps take the whole Hessian.
 MAX_JOINT_COEFFICIENTS = 4000
-_THETAS = 1e-3, 1e6  # of negative binomial counts: with the last, Poisson's for means up to 10⁴
-_PRECISIONS = 1e-2, 1e8  # of shares
 _SATURATING_STEPS = 20  # of Fisher's scoring, from the target itself, which is close
 _POWERS = 1.01, 1.99  # of Tweedie distributions, as in mgcv: at the ends, densities have many modes
 # Of a scale that is estimated, in units of the targets' standard deviation: σ is followed to 1/1100
@@ -138,6 +136,7 @@ class Loss:
     """
 
     dual_rules: ClassVar[DualRules | None] = None  # of additive SVMs; None for a loss of GAMs alone
+    dispersion = cast("float | None", None)  # φ of exp(−ℓ/φ) where that is known; else estimated
     for_gam = True  # whether GAMs have it: exp(−ℓ/φ) is a likelihood, or nearly
     of_labels = False  # whether y is ±1
     of_times = False  # whether y says if the time of a row ended with an event
@@ -163,11 +162,6 @@ class Loss:
     parameter = ""  # the field that is estimated with the smoothing parameters where it is None
     # Share of an upper bound in the curvature; the remainder is the second derivative itself.
     majorizer_share = 0.0
-
-    @property
-    def dispersion(self) -> float | None:
-        """φ of exp(−ℓ/φ) where that is known; else it is estimated."""
-        return None
 
     def for_targets(self, y: np.ndarray, weight: np.ndarray) -> Loss:
         """The loss in units of the targets of a fit."""
@@ -423,6 +417,18 @@ def _squared_error_step(y, f, alpha, q, c, epsilon):
     return alpha - (f - y + 0.5 * alpha / c) / (q + 0.5 / c), 0.0
 
 
+def _check_positive(loss: Loss, name: str) -> None:
+    """Refuse a parameter unless it is positive, or None: to be estimated."""
+    if getattr(loss, name) is not None:
+        owner = type(loss).__name__
+        check_positive(owner, name, getattr(loss, name), "a positive number or None")
+
+
+def _exp(eta: np.ndarray) -> np.ndarray:
+    """exp(η), which is not followed beyond e³⁰."""
+    return np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA))
+
+
 @dataclass(frozen=True)
 class _Dispersed(Loss):
     """A loss whose dispersion users may know."""
@@ -430,9 +436,7 @@ class _Dispersed(Loss):
     dispersion: float | None = None
 
     def __post_init__(self) -> None:
-        if self.dispersion is not None:
-            name = type(self).__name__
-            check_positive(name, "dispersion", self.dispersion, "a positive number or None")
+        _check_positive(self, "dispersion")
 
     def with_weights_over(self, unit):
         return self if self.dispersion is None else replace(self, dispersion=self.dispersion / unit)
@@ -551,13 +555,9 @@ class LogLoss(Loss):
     dual_rules: ClassVar[DualRules | None] = DualRules(
         _log_loss, _log_loss_conjugate, _log_loss_step, _log_odds
     )
-    family, link, has_scale = "binomial", "logit", False
+    family, link, dispersion = "binomial", "logit", 1.0
     of_labels, has_variance = True, False
     max_curvature = 0.25
-
-    @property
-    def dispersion(self):
-        return 1.0
 
     def value(self, y, eta):
         return _softplus(-y * eta)
@@ -678,12 +678,8 @@ class Softmax(JointLoss):
 
     n_classes: int = 3
     is_separate: bool = False
-    has_scale = has_variance = False
+    dispersion, has_variance = 1.0, False
     of_labels = shares_smoothing = True
-
-    @property
-    def dispersion(self):
-        return 1.0
 
     @property
     def fitted(self):
@@ -753,7 +749,7 @@ class LocationScale(Loss):
 
     scale_terms: Sequence[str | int] | None = None
     mean_terms: Sequence[str | int] | None = None
-    family, has_variance, has_scale = "normal", False, False
+    family, dispersion, has_variance = "normal", 1.0, False
     output_names = "mean", "log standard deviation"
 
     def __post_init__(self) -> None:
@@ -766,10 +762,6 @@ class LocationScale(Loss):
     @property
     def columns_of_predictors(self):
         return {"mean_terms": self.mean_terms, "scale_terms": self.scale_terms}
-
-    @property
-    def dispersion(self):
-        return 1.0
 
     @property
     def marginal_loss(self):
@@ -805,12 +797,7 @@ class StandardisedLocationScale(JointLoss):
 
     fitted: Loss = LocationScale()
     unit: float = 1.0
-    n_predictors = 2
-    has_scale = False
-
-    @property
-    def dispersion(self):
-        return 1.0
+    n_predictors, dispersion = 2, 1.0
 
     @property
     def base(self):
@@ -986,6 +973,13 @@ class SquaredHinge(Loss):
         return -2 * y * np.maximum(slack, 0.0), np.where(slack > 0, 2.0, 0.0)
 
 
+def _amounts_error(loss: str, y: np.ndarray) -> str | None:
+    """What is wrong with counts or amounts of this loss, as the end of a message."""
+    if y.min(initial=0.0) < 0:
+        return f"{argument('loss', loss)} needs y >= 0"
+    return None if y.any() else f"{argument('loss', loss)} needs some y > 0"
+
+
 @dataclass(frozen=True)
 class Poisson(_Dispersed):
     """Counts, exp(f) − y f, with a logarithmic link.
@@ -1010,10 +1004,10 @@ class Poisson(_Dispersed):
     family, link, has_scale = "Poisson", "log", False
 
     def value(self, y, eta):
-        return np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA)) - y * eta
+        return _exp(eta) - y * eta
 
     def derivatives(self, y, eta):
-        mean = np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA))
+        mean = _exp(eta)
         return mean - y, np.maximum(mean, 1e-12)
 
     def initial_intercept(self, y, weight, offset):
@@ -1031,15 +1025,13 @@ class Poisson(_Dispersed):
 
     def observation_distribution(self, eta, error, dispersion, residual_df):
         """Negative binomial, with the variance of counts and of their mean."""
-        mean = np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA))
+        mean = _exp(eta)
         excess = np.maximum((dispersion - 1) * mean + (mean * error) ** 2, 0.0)
         ratio = np.maximum(excess / mean, 1e-6)  # as good as Poisson's below
         return scipy.stats.nbinom(mean / ratio, 1 / (1 + ratio))
 
     def target_error(self, y):
-        if y.min(initial=0.0) < 0:
-            return f"{argument('loss', 'poisson')} needs y >= 0"
-        return None if y.any() else f"{argument('loss', 'poisson')} needs some y > 0"
+        return _amounts_error("poisson", y)
 
 
 @dataclass(frozen=True)
@@ -1060,10 +1052,10 @@ class Gamma(_Dispersed):
     family, link = "gamma", "log"
 
     def value(self, y, eta):
-        return y * np.exp(-np.clip(eta, -_MAX_ETA, _MAX_ETA)) + eta
+        return y * _exp(-eta) + eta
 
     def derivatives(self, y, eta):
-        ratio = y * np.exp(-np.clip(eta, -_MAX_ETA, _MAX_ETA))
+        ratio = y * _exp(-eta)
         # Fisher's expected curvature, 1: the observed one vanishes where y is small.
         return 1 - ratio, np.ones_like(eta)
 
@@ -1085,7 +1077,7 @@ class Gamma(_Dispersed):
     def observation_distribution(self, eta, error, dispersion, residual_df):
         """Gamma, with the relative variance of observations and of their mean."""
         shape = 1 / (dispersion + error**2)
-        return scipy.stats.gamma(shape, scale=np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA)) / shape)
+        return scipy.stats.gamma(shape, scale=_exp(eta) / shape)
 
     def target_error(self, y):
         return None if (y > 0).all() else f"{argument('loss', 'gamma')} needs y > 0"
@@ -1116,28 +1108,36 @@ def _estimate(
 class _WithParameter(Loss):
     """A loss of a likelihood with a known dispersion and one parameter beside the mean."""
 
-    has_scale = has_variance = False
+    dispersion, has_variance = 1.0, False
+    parameter_range: ClassVar[tuple[float, float]]  # within which it is estimated
 
-    @property
-    def dispersion(self):
-        return 1.0
+    def __post_init__(self) -> None:
+        _check_positive(self, self.parameter)
+
+    def estimate_parameter(self, y, eta, weight, edf):
+        """A positive number, on the scale of its logarithm."""
+
+        def with_logarithm(value):
+            return replace(self, **{self.parameter: float(np.exp(value[0]))})
+
+        minimum = _estimate(
+            lambda value: with_logarithm(value).restricted_loss(y, eta, weight, edf),
+            [np.log(getattr(self, self.parameter))], [np.log(self.parameter_range)],
+        )  # fmt: skip
+        return with_logarithm(minimum)
 
     def restricted_loss(
         self, y: np.ndarray, eta: np.ndarray, weight: np.ndarray, edf: float
     ) -> float:
-        """Mean of the rows' losses, and of ½ log|H| that REML adds.
+        """Mean of the rows' −log-likelihood, and of ½ log|H| that REML adds.
 
         The Hessian of the penalised losses is nearly a multiple of that for another parameter: by
         the mean curvature of the rows.
         """
         curvature = weight @ self.expected_curvature(y, eta, 1.0)
-        of_rows = weight @ self.value(y, eta) + 0.5 * edf * np.log(max(curvature, _LEAST))
+        of_rows = weight @ (self.value(y, eta) + self.base_measure(y))
+        of_rows += 0.5 * edf * np.log(max(curvature, _LEAST))
         return float(of_rows) / float(weight.sum())
-
-
-def _check_free(owner: str, name: str, value: Any) -> None:
-    if value is not None:
-        check_positive(owner, name, value, "a positive number or None")
 
 
 @dataclass(frozen=True)
@@ -1158,28 +1158,13 @@ class NegativeBinomial(_WithParameter):
 
     theta: float | None = None
     family, link, parameter = "negative binomial", "log", "theta"
-
-    def __post_init__(self) -> None:
-        _check_free("NegativeBinomial", "theta", self.theta)
+    parameter_range = 1e-3, 1e6  # with the last, Poisson's for means up to 10⁴
 
     def for_targets(self, y, weight):
         mean = np.average(y, weights=weight)
         excess = np.average((y - mean) ** 2, weights=weight) - mean  # μ²/θ of a constant
         start = mean**2 / max(excess, _LEAST)
         return self.adopt_parameter(NegativeBinomial(float(np.clip(start, 0.1, 100.0))))
-
-    def estimate_parameter(self, y, eta, weight, edf):
-        # Counts repeat: functions of these alone are computed for each of them once.
-        counts, place = np.unique(y, return_inverse=True)
-        by_count = np.bincount(place, weight) / weight.sum()
-
-        def criterion(log_theta):
-            loss = NegativeBinomial(float(np.exp(log_theta[0])))
-            base = by_count @ loss.base_measure(counts)
-            return base + loss.restricted_loss(y, eta, weight, edf)
-
-        (log_theta,) = _estimate(criterion, [np.log(self.theta)], [np.log(_THETAS)])
-        return NegativeBinomial(float(np.exp(log_theta)))
 
     def parameter_distance(self, other):
         a, b = 1 / self.theta, 1 / other.theta
@@ -1190,12 +1175,12 @@ class NegativeBinomial(_WithParameter):
         return (y + self.theta) * np.log1p(np.exp(eta) / self.theta) - y * eta
 
     def derivatives(self, y, eta):
-        mean = np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA))
+        mean = _exp(eta)
         share = self.theta / (self.theta + mean)
         return share * (mean - y), np.maximum(mean * share * share * (1 + y / self.theta), 1e-12)
 
     def expected_curvature(self, y, eta, dispersion):
-        mean = np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA))
+        mean = _exp(eta)
         return np.maximum(mean * self.theta / (self.theta + mean), 1e-12)
 
     initial_intercept = Poisson.initial_intercept
@@ -1209,14 +1194,14 @@ class NegativeBinomial(_WithParameter):
 
     def observation_distribution(self, eta, error, dispersion, residual_df):
         """With the variance of counts and of their mean."""
-        mean = np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA))
+        mean = _exp(eta)
         theta = 1 / (1 / self.theta + error**2)
         return scipy.stats.nbinom(theta, theta / (theta + mean))
 
     def target_error(self, y):
         if y.min(initial=0.0) < 0 or (y % 1).any():
             return f"{argument('loss', 'negative_binomial')} needs counts: whole numbers y >= 0"
-        return None if y.any() else f"{argument('loss', 'negative_binomial')} needs some y > 0"
+        return _amounts_error("negative_binomial", y)
 
 
 @dataclass(frozen=True)
@@ -1250,7 +1235,7 @@ class Tweedie(Loss):
             check_number(
                 "Tweedie", "power", self.power, "between 1 and 2, or None", lambda p: 1 < p < 2
             )
-        _check_free("Tweedie", "dispersion", self.dispersion)
+        _check_positive(self, "dispersion")
 
     with_weights_over = Poisson.with_weights_over
     initial_intercept = Poisson.initial_intercept
@@ -1304,21 +1289,19 @@ class Tweedie(Loss):
         return -tweedie.log_normalizer(y, self.dispersion, self.power)
 
     def variance_slopes(self, y, eta):
-        return self.power * (y * np.exp(-np.clip(eta, -_MAX_ETA, _MAX_ETA)) - 1)  # V is μ^p
+        return self.power * (y * _exp(-eta) - 1)  # V is μ^p
 
     def log_likelihood(self, value, totals, dispersion):
         return -value / dispersion - totals.base
 
     def observation_distribution(self, eta, error, dispersion, residual_df):
         """With the variance of observations and of their mean."""
-        mean = np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA))
+        mean = _exp(eta)
         dispersion = dispersion + mean ** (2 - self.power) * error**2
         return tweedie.TweedieDistribution(mean, dispersion, self.power)
 
     def target_error(self, y):
-        if y.min(initial=0.0) < 0:
-            return f"{argument('loss', 'tweedie')} needs y >= 0"
-        return None if y.any() else f"{argument('loss', 'tweedie')} needs some y > 0"
+        return _amounts_error("tweedie", y)
 
 
 @dataclass(frozen=True)
@@ -1338,30 +1321,14 @@ class Beta(_WithParameter):
 
     precision: float | None = None
     family, link, parameter = "beta", "logit", "precision"
+    parameter_range = 1e-2, 1e8
     valid_target = 0.5
-
-    def __post_init__(self) -> None:
-        _check_free("Beta", "precision", self.precision)
 
     def for_targets(self, y, weight):
         mean = np.average(y, weights=weight)
         variance = np.average((y - mean) ** 2, weights=weight)
         start = mean * (1 - mean) / max(variance, _LEAST) - 1  # of a constant
         return self.adopt_parameter(Beta(float(np.clip(start, 0.1, 1e4))))
-
-    def estimate_parameter(self, y, eta, weight, edf):
-        base = weight @ (np.log(y) + np.log1p(-y)) / weight.sum()
-
-        def criterion(log_precision):
-            loss = Beta(float(np.exp(log_precision[0])))
-            return (
-                base
-                - scipy.special.gammaln(loss.precision)
-                + loss.restricted_loss(y, eta, weight, edf)
-            )
-
-        (log_precision,) = _estimate(criterion, [np.log(self.precision)], [np.log(_PRECISIONS)])
-        return Beta(float(np.exp(log_precision)))
 
     def parameter_distance(self, other):
         return abs(np.log(self.precision / other.precision))
@@ -1728,12 +1695,8 @@ class CoxPartialLikelihood(Loss):
     """
 
     risk_sets: RiskSets | None = None
-    family, has_scale, has_variance = "partial likelihood of log hazards", False, False
+    family, dispersion, has_variance = "partial likelihood of log hazards", 1.0, False
     of_times = has_ratios = True
-
-    @property
-    def dispersion(self):
-        return 1.0
 
     def value(self, y, eta):
         return self.risk_sets.losses(eta)
@@ -1780,7 +1743,7 @@ class CumulativeHazard(Poisson):
     dispersion: float | None = 1.0
 
     def observation_distribution(self, eta, error, dispersion, residual_df):
-        return _CensoredTimes(np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA)))
+        return _CensoredTimes(_exp(eta))
 
 
 LOSSES: dict[str, Loss] = {
@@ -1875,14 +1838,9 @@ def parse_loss(text: str) -> str | Loss:
         raise ValueError(f"{argument('loss', text)}: {error}") from None
 
 
-def name_with(index: int) -> str:
-    """The name of the loss with an index in `LOSSES`, by which compiled loops know it."""
-    return list(LOSSES)[index]
-
-
 def dual_rules_of(index: int) -> Any:
-    """The dual rules of the loss with an index in `LOSSES`."""
-    return LOSSES[name_with(index)].dual_rules
+    """The dual rules of the loss with an index in `LOSSES`, by which compiled loops know it."""
+    return list(LOSSES.values())[index].dual_rules
 
 
 def svm_loss(name: str, epsilon: float = 0.0) -> Loss:

@@ -60,7 +60,7 @@ def test_of_classes_it_is_the_likelihood_ratio_test(seed):
 def test_a_comparison_tells_an_effect_from_none():
     """At 0.05; the test of penalised terms is approximate."""
     rng = np.random.default_rng(0)
-    p_values = np.empty((40, 2))
+    p_values = np.empty((25, 2))
     for row in p_values:
         X = rng.random((150, 3))
         y = np.sin(6 * X[:, 0]) + 0.3 * np.sin(6 * X[:, 1]) + 0.5 * rng.normal(size=150)
@@ -69,7 +69,7 @@ def test_a_comparison_tells_an_effect_from_none():
         row[:] = [record["p_value"] for record in km.anova(*models).records[1:]]
     power, error = (p_values < 0.05).mean(axis=0)
     assert power > 0.75
-    assert error < 0.23  # 0.1 or less, and three standard deviations of 40 draws
+    assert error <= 0.28  # 0.1 or less, and three standard deviations of 25 draws
 
 
 def test_the_degrees_of_freedom_include_smoothing_parameters(seed):

@@ -189,6 +189,9 @@ def test_what_was_edited_is_said_everywhere(model, probes, tmp_path):
         (("town", 0.0, (1, 2)), "between is for numbers, and 'town' is a category"),
         (("town", {"Köln": 0.0}), "column 'town' has no level 'Köln'"),
         (("town", {"Ulm": "low"}), "the effect of 'Ulm' must be a number"),
+        (("town", {}), "no level"),
+        (("age", lambda x: x), "two arrays"),
+        (("age", lambda x, old: "none"), "two arrays"),
         (("age × power", lambda x, old: old), "'age × power' is a term of two columns"),
     ],
 )
@@ -218,11 +221,3 @@ def test_a_function_holds_between_the_values_of_few_rows(seed):
     away = np.abs(x - 25) > 40 / 256
     effect = step.eval_terms(pd.DataFrame({"x": x})).ravel()
     np.testing.assert_allclose(effect[away], (x > 25)[away], atol=1e-12)
-
-
-@pytest.mark.parametrize("effect", [lambda x: x, lambda x, old: "none", {}])
-def test_functions_and_levels_that_say_nothing_are_refused(effect):
-    X = pd.DataFrame({"x": np.arange(60.0), "level": list("ab") * 30})
-    model = km.AdditiveRegressor().fit(X, np.arange(60.0))
-    with pytest.raises(ValueError, match=r"two arrays|no level"):
-        model.edit("level" if effect == {} else "x", effect)

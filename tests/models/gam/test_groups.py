@@ -17,27 +17,6 @@ def groups(seed, n_rows, n_groups):
     return rng, X, code
 
 
-def grid_of(site, x, z=0.0):
-    return pd.DataFrame({"x": x, "z": z, "site": site})
-
-
-def test_random_slopes_are_those_of_the_groups(seed):
-    rng, X, code = groups(seed, 3000, 30)
-    intercept, slope = rng.normal(size=(2, 30))
-    y = intercept[code] + slope[code] * X["x"] + 0.3 * rng.normal(size=3000)
-    model = km.AdditiveRegressor(
-        terms=["site", km.Term("x", "linear"), ("site", km.Term("x", "linear"))]
-    ).fit(X, y)
-    x = np.array([0.1, 0.5, 0.9])
-    predictions = np.array([model.predict(grid_of(f"s{k:02d}", x)) for k in range(30)])
-    estimates = (predictions[:, 2] - predictions[:, 0]) / 0.8
-    # A slope of 100 rows has the standard error 0.3 / √(100 / 12) ≈ 0.1.
-    assert np.sqrt(np.mean((estimates - slope) ** 2)) < 0.15
-    bends = predictions[:, 2] - 2 * predictions[:, 1] + predictions[:, 0]
-    assert np.abs(bends).max() < 0.1  # 63 steps of x
-    assert 20 < model.summary().to_frame().set_index("term").loc["x × site", "edf"] < 30
-
-
 def test_slopes_of_many_levels(seed):
     """250 levels of 16 rows: slopes have the errors of the best linear predictor."""
     rng = np.random.default_rng(seed)
@@ -125,7 +104,7 @@ def test_intervals_of_variance_components_cover():
     """Random intercepts and slopes, and the noise."""
     rng, covered, n, m = np.random.default_rng(0), [], 300, 12
     terms = ["x", "g", ("g", km.Term("x", "linear"))]
-    for _ in range(60):
+    for _ in range(30):
         level, x = rng.integers(0, m, n), rng.normal(size=n)
         intercept, slope = 0.5 * rng.normal(size=m), 0.4 * rng.normal(size=m)
         y = intercept[level] + slope[level] * x + rng.normal(size=n)
@@ -134,5 +113,5 @@ def test_intervals_of_variance_components_cover():
         by_name = {item["component"]: item for item in summary.variance_components}
         true = {"g": 0.5, "x × g": 0.4, "noise": 1.0}
         covered.append([by_name[k]["low"] < sd < by_name[k]["high"] for k, sd in true.items()])
-    # Three standard deviations of 60 draws below 0.95.
-    assert np.mean(covered, axis=0).min() > 0.865
+    # Three standard deviations of 30 draws below 0.95.
+    assert np.mean(covered, axis=0).min() > 0.83

@@ -30,32 +30,6 @@ def test_levels_of_as_many_rows_have_the_f_test(seed):
     assert np.log(term.p_value[0]) == pytest.approx(np.log(exact.pvalue), rel=0.05)
 
 
-# Nominally 0.05; the F test has a power of 0.8. The bounds are two to three standard deviations of
-# a share of 60 tables away.
-@pytest.mark.parametrize(("sd", "low", "high"), [(0.0, -0.01, 0.135), (0.45, 0.67, 1.0)])
-def test_error_rate_and_power_for_categories(sd, low, high):
-    rng = np.random.default_rng(0)
-    significant, of_f = [], []
-    for _ in range(60):
-        level, X, y = groups(rng, 96, 8, sd)
-        model = km.AdditiveRegressor(n_jobs=1).fit(X, y)
-        significant.append(model.predictor_.terms[0].p_value[0] < 0.05)
-        of_f.append(stats.f_oneway(*(y[level == k] for k in range(8))).pvalue < 0.05)
-    assert low < np.mean(significant) < high
-    assert np.mean(significant) > np.mean(of_f) - 0.05
-
-
-def test_a_line_of_few_rows_has_an_f_test():
-    """With χ², 8 % of the p-values of 15 rows would be below 0.05."""
-    rng = np.random.default_rng(0)
-    p_values = []
-    for _ in range(300):
-        x, y = rng.random((15, 1)), rng.normal(size=15)
-        model = km.AdditiveRegressor(terms={0: "linear"}, smoothing=1e-6, n_jobs=1).fit(x, y)
-        p_values.append(model.predictor_.terms[0].p_value[0])
-    assert 0.03 < np.mean(np.array(p_values) < 0.05) < 0.075
-
-
 def test_parametric_terms_have_the_inference_of_least_squares(seed):
     """Dispersion, standard errors and t tests with n − p degrees of freedom, p half of n."""
     rng = np.random.default_rng(seed)
@@ -130,10 +104,10 @@ def test_effects_of_columns_with_missing_values_are_significant(pattern, loss):
 def test_missing_values_keep_the_error_rate_and_the_power(pattern):
     """Of a line that the t test of its 480 rows finds in .93 of the tables, and of no effect."""
     rng = np.random.default_rng(0)
-    p_values = [with_missing(rng, 600, pattern, (0.16, 0), "squared_error") for _ in range(40)]
+    p_values = [with_missing(rng, 600, pattern, (0.16, 0), "squared_error") for _ in range(25)]
     power, of_null, of_complete = np.mean(np.array(p_values) < 0.05, axis=0)
-    assert power > 0.65  # .83 in 200 tables; it varies by .06
-    assert max(of_null, of_complete) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 40)
+    assert power > 0.65  # .83 in 200 tables; it varies by .08
+    assert max(of_null, of_complete) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 25)
 
 
 # -- columns and their pairs ----------------------------------------------------------------------
@@ -355,7 +329,7 @@ def test_simultaneous_bands_cover_whole_curves():
     """The band of two standard errors covers most points, but few whole curves."""
     rng = np.random.default_rng(0)
     covered, covered_pointwise, slopes = [], [], []
-    for _ in range(60):
+    for _ in range(40):
         X, y = noisy_wave(rng)
         shape = km.AdditiveRegressor(n_jobs=1).fit(X, y).shape_functions_[0]
         true = np.sin(6 * shape.grid) - np.mean(np.sin(6 * X[:, 0]))
@@ -366,8 +340,8 @@ def test_simultaneous_bands_cover_whole_curves():
         lower, upper = slope.band()
         exact = np.diff(true) / np.diff(shape.grid)
         slopes.append(np.mean((lower < exact) & (exact < upper)))
-    # Three standard deviations of 60 draws below 0.95.
-    assert np.mean(covered) > 0.865
+    # Three standard deviations of 40 draws below 0.95.
+    assert np.mean(covered) > 0.845
     assert np.mean(covered_pointwise) < np.mean(covered) - 0.1
     assert np.mean(slopes) > 0.9  # slopes share the smoothness, which errs on the safe side
 

@@ -49,7 +49,7 @@ def test_intervals_cover_the_means_and_rows_of_new_levels(seed):
     """Intervals by normal quantiles; errors are those of t with about 20 degrees of freedom."""
     rng = np.random.default_rng(seed)
     of_means, of_rows = [], []
-    for _ in range(60):
+    for _ in range(30):
         X, y = layout(rng, 30, 6)
         model = km.AdditiveRegressor(n_jobs=1).fit(X, y)
         new = pd.DataFrame({"site": ["new"]})
@@ -67,7 +67,7 @@ def test_intervals_cover_the_means_and_rows_of_new_levels(seed):
 def test_few_levels_have_uncertain_variances():
     """Five levels: t of four degrees of freedom; normal errors would cover .86 of new means."""
     rng, covered = np.random.default_rng(0), []
-    for _ in range(100):
+    for _ in range(50):
         X, y = layout(rng, 5, 40)
         model = km.AdditiveRegressor(n_jobs=1).fit(X, y)
         (prediction,), (error,) = model.predict(pd.DataFrame({"site": ["new"]}), return_std=True)

@@ -100,52 +100,26 @@ def test_every_method_finds_the_same_minimum(seed, monkeypatch, at_once, rounds,
     assert len(calls) == (rounds == 1)
 
 
-SHAPE = {PAIR: "increasing in age"}
-LINE = km.Term("age", "linear")
+SHAPE, TOWN = {PAIR: "increasing in age"}, ("age", "town")
+NO_ORDER = {TOWN: "convex in town"}
+REFUSED = [  # constraints, pairs, terms
+    (SHAPE, None, None, "the model has no such pair: list it in interactions="),
+    ({PAIR: "increasing"}, None, None, "must say along which of them, such as 'increasing in"),
+    ({PAIR: "increasing in town"}, None, None, "must say along which of them"),
+    ({PAIR: "up in age"}, None, None, "'age' in the pair .* must be one of increasing"),
+    ({PAIR: ("convex in age", "concave in age")}, None, None, "age × power' cannot be both"),
+    (NO_ORDER, [TOWN], None, "the values of 'town' have no order"),
+    (SHAPE, [PAIR, TOWN], None, "cannot be kept: another pair with 'age' would undo it"),
+    (SHAPE, [PAIR], {"age": "linear"}, "a curve in both, neither a line nor a circle"),
+    (SHAPE, [(km.Term("age", "linear"), "power")], None, "must be a curve in both"),
+    (SHAPE, [PAIR], {"age": km.Term("age", extrapolation="linear")}, "the pair does not"),
+    (SHAPE | {"age": "increasing"}, [PAIR], None, "which a pair with another column would undo"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"constraints": SHAPE}, "the model has no such pair: list it in interactions="),
-        ({"constraints": {PAIR: "increasing"}}, "must say along which of them, such as 'increasin"),
-        ({"constraints": {PAIR: "increasing in town"}}, "must say along which of them"),
-        (
-            {"constraints": {PAIR: "up in age"}},
-            "'age' in the pair 'age × power' must be one of increasing, decreasing",
-        ),
-        (
-            {"constraints": {PAIR: ("convex in age", "concave in age")}},
-            "'age' in the pair 'age × power' cannot be both convex and concave",
-        ),
-        (
-            {"interactions": [("age", "town")], "constraints": {("age", "town"): "convex in town"}},
-            "the values of 'town' have no order",
-        ),
-        (
-            {"interactions": [PAIR, ("age", "town")], "constraints": SHAPE},
-            "cannot be kept: another pair with 'age' would undo it",
-        ),
-        (
-            {"interactions": [PAIR], "constraints": SHAPE, "terms": {"age": "linear"}},
-            "'age' must be a curve in both, neither a line nor a circle",
-        ),
-        ({"interactions": [(LINE, "power")], "constraints": SHAPE}, "must be a curve in both"),
-        (
-            {
-                "interactions": [PAIR],
-                "constraints": SHAPE,
-                "terms": {"age": km.Term("age", extrapolation="linear")},
-            },
-            "'age' goes on beyond the training rows, the pair does not",
-        ),
-        (
-            {"interactions": [PAIR], "constraints": SHAPE | {"age": "increasing"}},
-            "'age' has a constraint, which a pair with another column would undo",
-        ),
-    ],
-)
-def test_what_cannot_be_kept_is_refused(settings, message):
+@pytest.mark.parametrize(("constraints", "interactions", "terms", "message"), REFUSED)
+def test_what_cannot_be_kept_is_refused(constraints, interactions, terms, message):
     X, score, _ = training_rows(60)
+    model = km.AdditiveRegressor(terms=terms, interactions=interactions, constraints=constraints)
     with pytest.raises(ValueError, match=message):
-        km.AdditiveRegressor(**settings).fit(X, score)
+        model.fit(X, score)

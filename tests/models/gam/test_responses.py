@@ -204,18 +204,6 @@ def test_poisson_counts_have_a_large_theta(seed):
     np.testing.assert_allclose(model.predict(X), poisson.predict(X), rtol=0.05)
 
 
-def test_exposures_multiply_the_mean(seed):
-    X, f, rng = table(seed, 3000)
-    years = rng.uniform(0.2, 3, len(f))
-    y = draw("negative_binomial", f + np.log(years), rng)
-    model = km.AdditiveRegressor("negative_binomial").fit(X, y, exposure=years)
-    assert abs(model.loss_.theta - 2) < 0.5
-    np.testing.assert_allclose(
-        model.predict(X, exposure=2 * years), 2 * model.predict(X, exposure=years)
-    )
-    assert model.score(X, y, exposure=years) == pytest.approx(model.deviance_explained_, abs=1e-3)
-
-
 def test_trials_are_repeated_rows(seed):
     """Of shares: the fit, its deviance up to that of the trials, and predictions of successes."""
     X, f, rng = table(seed, 2100)  # more than are fitted at their values

@@ -17,7 +17,7 @@ from kernelmaps.models.gam.bases import (
     number_bases,
 )
 from kernelmaps.models.rows.normal_equations import NormalEquations
-from kernelmaps.models.solvers.reml import Penalties, coarse_smoothing, penalised_fit
+from kernelmaps.models.solvers.reml import Penalties, penalised_fit
 
 
 def targets_of(codes, bins, *outputs):
@@ -134,7 +134,7 @@ def test_a_straight_effect_of_a_few_uneven_values_is_straight(seed, values, knot
     With one coefficient for each of m values it would be sqrt(m / 2) times as large.
     """
     rng, errors, used = np.random.default_rng(seed), [], []
-    for _ in range(15):
+    for _ in range(8):
         x = rng.choice(UNEVEN[values], 1000)
         truth = x / x.std()
         model = km.AdditiveRegressor(terms=[km.Term(0, knots=knots)])
@@ -142,8 +142,8 @@ def test_a_straight_effect_of_a_few_uneven_values_is_straight(seed, values, knot
         errors.append(np.mean((model.predict(x[:, None]) - truth) ** 2))
         used.append(model.predictor_.terms[0].edf[0])
     assert np.median(used) < 2
-    # The mean of 15 χ² with two degrees of freedom, and some curve: it is below 2.5 times that of
-    # two degrees by four standard deviations.
+    # The mean of 8 χ² with two degrees of freedom, and some curve: it is below 2.5 times that of
+    # two degrees by three standard deviations.
     assert np.mean(errors) < 2.5 * 2 * 0.1**2 / 1000
 
 
@@ -156,50 +156,6 @@ def test_a_straight_effect_of_few_rows_is_straight(seed, n):
         model = km.AdditiveRegressor().fit(x[:, None], x + 0.1 * rng.normal(size=n))
         used.append(model.predictor_.terms[0].edf[0])
     assert np.median(used) < 2
-
-
-@pytest.mark.parametrize("knots", ["auto", "even", "quantile"])
-@pytest.mark.parametrize("values", ["outlier", "price list", "lognormal"])
-def test_effects_of_a_few_uneven_values_are_followed(seed, values, knots):
-    """They are the means of the levels if these differ by far more than their errors."""
-    rng, levels = np.random.default_rng(seed), UNEVEN[values]
-    effects = rng.permutation(np.linspace(-2, 2, len(levels)))
-    codes = rng.integers(0, len(levels), 3000)
-    y = effects[codes] + 0.1 * rng.normal(size=3000)
-    model = km.AdditiveRegressor(terms=[km.Term(0, knots=knots)]).fit(levels[codes][:, None], y)
-    means = np.bincount(codes, y) / np.bincount(codes)
-    error = model.predict(levels[:, None]) - means
-    assert np.sqrt(np.mean(error**2)) < 0.1 * np.sqrt(len(levels) / 3000)
-
-
-@pytest.mark.parametrize("truth", [np.log1p, np.square, np.sign])
-@pytest.mark.parametrize("values", ["outlier", "price list", "lognormal"])
-def test_the_sign_of_a_few_uneven_values_does_not_matter(seed, values, truth):
-    rng = np.random.default_rng(seed)
-    x = rng.choice(UNEVEN[values], (500, 1))
-    y = truth(x[:, 0]) + rng.normal(size=500)
-    model, mirrored = (km.AdditiveRegressor().fit(s * x, y) for s in (1, -1))
-    np.testing.assert_allclose(model.predict(x), mirrored.predict(-x), rtol=1e-4, atol=1e-3)
-
-
-def test_coarse_smoothing_is_close_to_that_of_all_functions(seed):
-    """They start a search: from there the criterion has almost nothing left to gain."""
-    rng = np.random.default_rng(seed)
-    n, sizes = 2000, (40, 40)
-    Z = np.column_stack([np.ones(n), rng.normal(size=(n, sum(sizes)))])
-    scale = np.concatenate([[0.0], *(np.arange(1, size + 1.0) ** 4 / 1e4 for size in sizes)])
-    group = np.concatenate([[-1], np.repeat([0, 1], sizes)])
-    beta = np.where(group == 0, 2 / np.arange(len(group)).clip(1) ** 2, 0)
-    y = Z @ beta + rng.normal(size=n)
-    y -= y.mean()
-    problem = NormalEquations(Z.T @ Z, Z.T @ y, float(y @ y), float(n))
-    penalties = Penalties(scale, group, 2)
-    start = np.full(2, np.log(n))
-    rho = coarse_smoothing(problem, penalties, start)
-    criteria = [penalised_fit(problem, penalties, r).criterion for r in (start, rho)]
-    assert criteria[1] < criteria[0]
-    fixed = coarse_smoothing(problem, penalties, start, None, np.array([True, False]))
-    assert fixed[0] == start[0]
 
 
 @pytest.mark.parametrize(("size", "loss"), [(400, "squared_error"), (1500, "poisson")])

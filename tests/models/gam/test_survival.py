@@ -332,26 +332,32 @@ def test_refusals(changes, message):
         km.AdditiveSurvival().fit(**(GOOD | changes))
 
 
-def test_refusals_of_parameters_and_of_predictions(tmp_path):
-    with pytest.raises(ValueError, match="must be one of \\('cox',\\)"):
-        km.AdditiveSurvival(loss="poisson").fit(**GOOD)
-    with pytest.raises(ValueError, match="'cox' is a loss of AdditiveSurvival"):
-        km.AdditiveRegressor(loss="cox").fit(TABLE[["a"]], TABLE["t"])
-    with pytest.raises(ValueError, match="weights='precision'"):
-        km.AdditiveSurvival(weights="precision").fit(**GOOD)
+def stratified(times, **options):
+    model = km.AdditiveSurvival(terms=PARAMETRIC).fit(**GOOD, strata=TABLE["s"])
+    return model.predict_survival(GOOD["X"], times, **options)
+
+
+CALLS = [
+    (lambda: km.AdditiveSurvival("poisson").fit(**GOOD), r"must be one of \('cox',\)"),
+    (lambda: km.AdditiveRegressor("cox").fit(**GOOD), "'cox' is a loss of AdditiveSurvival"),
+    (lambda: km.AdditiveSurvival(weights="precision").fit(**GOOD), "weights='precision'"),
+    (lambda: stratified([1.0]), "fitted with strata"),
+    (lambda: stratified([1.0], strata=np.full(24, 7)), "row 0 belongs to the stratum 7"),
+    *((lambda times=times: stratified(times, strata=TABLE["s"]), "times must be a vector")
+      for times in ([-1.0], ["a"], [[1.0]], [np.nan])),
+    (lambda: stratified([1.0], level=95, strata=TABLE["s"]), "level"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "message"), CALLS)
+def test_calls_that_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_files_that_are_refused(tmp_path):
     TABLE.to_csv(tmp_path / "t.csv", index=False)
     with pytest.raises(ValueError, match="y must name the columns of times and of events"):
         km.AdditiveSurvival().fit(tmp_path / "t.csv", "t")
-    model = km.AdditiveSurvival(terms=PARAMETRIC).fit(**GOOD, strata=TABLE["s"])
-    X = GOOD["X"]
-    with pytest.raises(ValueError, match="fitted with strata"):
-        model.predict_survival(X, [1.0])
-    with pytest.raises(ValueError, match="row 0 belongs to the stratum 7"):
-        model.predict_survival(X, [1.0], strata=np.full(24, 7))
-    for times in ([-1.0], ["a"], [[1.0]], [np.nan]):
-        with pytest.raises(ValueError, match="times must be a vector"):
-            model.predict_survival(X, times, strata=TABLE["s"])
     with pytest.raises(FileNotFoundError, match="there is no file"):
-        model.fit(tmp_path / "none.csv", ("t", "d"))
-    with pytest.raises(ValueError, match="level"):
-        model.predict_survival(X, [1.0], level=95, strata=TABLE["s"])
+        km.AdditiveSurvival().fit(tmp_path / "none.csv", ("t", "d"))

@@ -7,7 +7,7 @@ import pytest
 from loss_of_targets import make_loss
 from sklearn.svm import SVC, SVR
 
-from kernelmaps.models.solvers.interior_point import InteriorPointFit, balance, best_constant
+from kernelmaps.models.solvers.interior_point import InteriorPointFit, best_constant
 
 EPSILON = 0.2
 
@@ -198,12 +198,3 @@ def test_the_best_constant_is_that_of_a_search(seed):
 
         least = min(value(b) for b in (sign * margin).ravel())
         assert value(best_constant(sign, margin, cost)) == pytest.approx(least, abs=1e-12)
-
-
-def test_balanced_duals_sum_to_zero_and_none_grows(seed):
-    alpha = np.random.default_rng(seed).normal(size=(2, 30))
-    result = balance(alpha)
-    assert abs(result.sum()) < 1e-13
-    assert (alpha * result >= 0).all()
-    assert (np.abs(result) <= np.abs(alpha)).all()
-    np.testing.assert_array_equal(balance(np.ones(3)), np.zeros(3))

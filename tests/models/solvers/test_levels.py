@@ -12,7 +12,7 @@ from kernelmaps.models.gam.bases import number_bases
 from kernelmaps.models.rows.basis import LevelBasis, TermBasis
 from kernelmaps.models.rows.normal_equations import LevelSums
 from kernelmaps.models.rows.term_rows import TermRows
-from kernelmaps.models.solvers.levels import ConditionalLevels, IndexBlocks, block_sums
+from kernelmaps.models.solvers.levels import ConditionalLevels
 from kernelmaps.models.solvers.pirls import fit_penalised
 from kernelmaps.models.solvers.reml import (
     Penalties,
@@ -133,18 +133,3 @@ def test_gram_matrices_of_levels_that_share_a_weight(seed, shared):
     ratios = levels.border / (weight + 0.7)[:, None]
     for w in (levels.precision, np.full(5000, 0.7), 0.49 / levels.precision):
         np.testing.assert_allclose(levels.ratio_gram(w), ratios.T @ (w[:, None] * ratios))
-
-
-def test_sums_over_blocks_are_those_of_their_entries(seed):
-    """Blocks without coefficients, and coefficients without a block, included."""
-    rng = np.random.default_rng(seed)
-    root, d, u = rng.normal(size=(9, 9)), rng.random(9), rng.normal(size=9)
-    V, index = root @ root.T, np.array([-1, 0, 2, 0, 0, 3, 3, 2, 3])
-    blocks = IndexBlocks(index, 4)
-    squares, products = block_sums(V, d, u, blocks)
-    for a in range(4):
-        for b in range(4):
-            i, j = (np.flatnonzero(index == k) for k in (a, b))
-            part = V[np.ix_(i, j)]
-            assert squares[a, b] == pytest.approx(d[i] @ part**2 @ d[j], rel=1e-12)
-            assert products[a, b] == pytest.approx(u[i] @ part @ u[j], abs=1e-12)

@@ -29,7 +29,8 @@ def least_squares(seed, n=60):
     beta = np.concatenate([[2.0], rng.normal(size=3), 0.3 * rng.normal(size=2), np.zeros(2)])
     y = Z @ beta + 0.7 * rng.normal(size=n)
     problem = NormalEquations(Z.T @ Z, Z.T @ y, float(y @ y), float(n))
-    return Z, y, problem, Penalties(scale, group, 3)
+    flat = SmoothingPrior(np.ones(3), np.zeros(3, bool), 0)
+    return Z, y, problem, Penalties(scale, group, 3, flat)
 
 
 @pytest.mark.parametrize("dispersion", [None, 0.5])

@@ -62,26 +62,6 @@ def test_rows_of_other_classes_have_no_duals(flowers):
         assert abs(column.sum()) < 1e-9 * np.abs(column).sum()  # the intercept's condition
 
 
-@pytest.mark.usefixtures("readable")
-def test_codes_and_sparse_rows(seed):
-    """As Newton's method on plain values, for which no loops are compiled."""
-    from scipy import sparse
-
-    X, y = four_classes(seed)
-    y = np.minimum(y, 12)  # scores of three pairs take the loops of three classes
-    anchors = km.AnchorMap(n_anchors=12, rank=1).fit(X)
-    coded = km.AdditiveSVC(anchors, multi_class="ovo", random_state=0)
-    coded.fit(anchors.encode(X), y)
-    newton = {"multi_class": "ovo", "solver": "primal"}
-    plain = km.AdditiveSVC(anchors, **newton).fit(X, y)
-    assert np.mean(coded.predict(X) == plain.predict(X)) > 0.98
-    homogeneous = km.HomogeneousMap(n_components=3).fit(X)
-    dense = km.AdditiveSVC(homogeneous, **newton).fit(X, y)
-    rows = sparse.csr_matrix(X)
-    stored = km.AdditiveSVC(homogeneous, multi_class="ovo", random_state=0).fit(rows, y)
-    assert np.mean(dense.predict(X) == stored.predict(rows)) > 0.99
-
-
 def test_a_pair_without_rows_has_no_weights(seed):
     X, y = four_classes(seed)
     weight = (y < 12).astype(float)  # two of the classes do not count

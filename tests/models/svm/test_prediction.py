@@ -28,10 +28,6 @@ def to_bytes(X):
     return (255 * X).astype(np.uint8)
 
 
-def to_words(X):
-    return (65535 * X).astype(np.uint16)
-
-
 def to_single(X):
     return X.astype(np.float32)
 
@@ -42,10 +38,8 @@ CASES = {
     "cubic": (km.SplineMap(), np.array, 2, AFFINE),
     "large-table": (km.SplineMap(36), np.array, 2, AFFINE),
     "linear": (km.SplineMap(50, degree=1), np.array, 2, AFFINE),
-    "quadratic": (km.SplineMap(degree=2), np.array, 2, AFFINE),
     "single": (km.SplineMap(), to_single, 2, AFFINE),
     "single-large-table": (km.SplineMap(80), to_single, 2, AFFINE),
-    "words": (km.SplineMap(order=0), to_words, 2, AFFINE),
     "extrapolated": (km.SplineMap(out_of_domain="extrapolate"), np.array, 2, AFFINE),
     "classes": (km.SplineMap(), np.array, 3, AFFINE),
     "many-classes": (km.SplineMap(), to_single, 19, AFFINE),

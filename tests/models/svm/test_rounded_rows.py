@@ -81,9 +81,6 @@ def test_the_basis_of_fractions_is_the_basis_there():
     np.testing.assert_allclose(found[:, :9], wanted.transform(at[:, :1]), atol=1e-6)
 
 
-LOSSES = ["squared_hinge", "hinge", "log_loss"]
-
-
 def certificate(model, X, y):
     """Primal value and gap from the duals alone, in NumPy, by the features that nobody stores."""
     psi = model.feature_map_.transform(X.astype(np.float64))
@@ -94,20 +91,14 @@ def certificate(model, X, y):
     a = sign * alpha
     if model.loss == "squared_hinge":
         losses, conjugates = np.maximum(1 - margin, 0) ** 2, a**2 / (4 * model.C) - a
-    elif model.loss == "hinge":
-        losses, conjugates = np.maximum(1 - margin, 0), -a
     else:
-        losses, share = np.logaddexp(0, -margin), np.clip(a / model.C, 1e-300, 1 - 1e-16)
-        entropy = share * np.log(share) + (1 - share) * np.log1p(-share)
-        conjugates = model.C * entropy
+        losses, conjugates = np.maximum(1 - margin, 0), -a
     primal = 0.5 * w @ w + model.C * losses.sum()
     assert abs(alpha.sum()) < 1e-9 * np.abs(alpha).sum()
     return primal, primal + 0.5 * w @ w + conjugates.sum()
 
 
-@pytest.mark.parametrize(
-    ("loss", "dtype"), [*((loss, np.float64) for loss in LOSSES), ("hinge", np.float32)]
-)
+@pytest.mark.parametrize(("loss", "dtype"), [("squared_hinge", np.float64), ("hinge", np.float32)])
 def test_the_gap_of_the_rows_themselves_is_certified(
     small_is_large, went_over, monkeypatch, loss, dtype
 ):

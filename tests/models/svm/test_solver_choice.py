@@ -23,16 +23,17 @@ def table(seed, n=300):
     return X, score
 
 
-@pytest.mark.parametrize("feature_map", [km.SplineMap(), km.SplineMap(order=0)])
-@pytest.mark.parametrize("solver", ["primal", "dual", "auto"])
-def test_no_other_intercept_is_better(seed, feature_map, solver):
+@pytest.mark.parametrize(
+    ("solver", "order"), [("primal", 1), ("dual", 1), ("auto", 1), ("auto", 0)]
+)
+def test_no_other_intercept_is_better(seed, solver, order):
     """The intercept is that of ψ, whatever columns a solver works with."""
     X, score = table(seed)
     rng = np.random.default_rng(seed)
     X = np.hstack([X, rng.integers(0, 2, (len(X), 40))])
     score = score + X[:, 5:].sum(axis=1) / 4
     y = np.where(score > np.median(score), 1, -1)
-    model = km.AdditiveSVC(feature_map, 0.3, solver=solver, tol=1e-6).fit(X, y)
+    model = km.AdditiveSVC(km.SplineMap(order=order), 0.3, solver=solver, tol=1e-6).fit(X, y)
     residual = np.maximum(0, 1 - y * model.decision_function(X))
     # A gap of 1e-6 P moves scores by about a thousandth of their size.
     assert abs(np.sum(y * residual)) < 1e-2 * np.sum(residual)
@@ -96,7 +97,7 @@ def test_the_scale_of_C_is_that_of_the_map(seed, feature_map):
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "log_loss"])
 def test_a_table_of_constants_gives_the_best_intercept(loss):
     X, y = np.full((400, 2), [1.0, 0.3]), np.arange(400) % 10 < 7
-    model = km.AdditiveSVC(loss=loss, tol=1e-6).fit(X, y)
+    model = km.AdditiveSVC(loss=loss, solver="primal", tol=1e-6).fit(X, y)
     assert model.C_ == 1.0
     best = {"squared_hinge": 0.4, "hinge": 1.0, "log_loss": np.log(7 / 3)}[loss]
     # A gap of 1e-6 P moves a mean of 400 rows by about a thousandth; that of the hinge, by less.

@@ -61,7 +61,6 @@ class BasisOptions:
     # Steps between values, in units of their mean, that count as this much in divided differences:
     # with smaller ones, rounding errors would bend straight lines.
     min_step: float = 1e-5
-    small_matrix: int = 32  # up to this size LAPACK called directly takes half of NumPy's time
 
 
 @dataclass(frozen=True)
@@ -215,22 +214,12 @@ def decompose_smoothest(
     gram: np.ndarray, max_functions: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """The largest entries of K, and UK^(−1/2), of UKUᵀ: those of the smoothest functions."""
-    variances, rotation = eigh(gram)
+    variances, rotation = np.linalg.eigh(gram)
     variances, rotation = variances[::-1][:max_functions], rotation[:, ::-1][:, :max_functions]
     if not variances.max(initial=0.0) > 0:
         variances, rotation = variances[:0], rotation[:, :0]
     variances = np.maximum(variances, BASES.min_variance * variances.max(initial=0.0))
     return variances, rotation / np.sqrt(variances)
-
-
-def eigh(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues and eigenvectors; small matrices bypass the overhead of NumPy's function."""
-    if len(matrix) < 2:
-        return matrix.diagonal().copy(), np.ones_like(matrix)
-    if len(matrix) > BASES.small_matrix:
-        return np.linalg.eigh(matrix)
-    values, vectors, _ = lapack.dsyevd(matrix, lower=1)
-    return values, vectors
 
 
 def orthogonal_complement(vector: np.ndarray) -> np.ndarray:

@@ -398,9 +398,8 @@ def fit_bordered(
         variance_slopes=problem.variance_slopes,
     )  # fmt: skip
     new_penalties, groups = penalties.restricted_to_groups(new)
-    if new_penalties.prior is not None:
-        prior = replace(new_penalties.prior, working_weight=problem.working_weight)
-        new_penalties = replace(new_penalties, prior=prior)
+    prior = replace(new_penalties.prior, working_weight=problem.working_weight)
+    new_penalties = replace(new_penalties, prior=prior)
     fit = estimate_smoothing(
         schur, new_penalties, start.rho[groups], dispersion, start.fixed[groups],
         tol=ADDING.reml_tol,

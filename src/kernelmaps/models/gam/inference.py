@@ -33,7 +33,6 @@ from ..losses import Loss
 from ..rows.basis import LevelBasis, TermBasis
 from ..solvers.levels import BlockCovariance
 from ..solvers.pirls import PenalisedFit
-from .bases import eigh
 from .fitting import FittedDesign, JointFit
 from .levels import (
     LevelEffects,
@@ -431,7 +430,7 @@ def _project_identified(
     variance of a direction is 1 − κ.
     """
     root = np.sqrt(prior)
-    variances, directions = eigh(covariance / np.outer(root, root))
+    variances, directions = np.linalg.eigh(covariance / np.outer(root, root))
     variances = np.clip(variances, _SINGULAR, 1.0)
     return directions.T @ (beta / root) / np.sqrt(variances), 1 - variances
 
@@ -507,18 +506,16 @@ def _posterior(
         levels = LevelPosterior(factor, loadings, directions, np.stack(unshared))
     positions = tuple(np.flatnonzero(coefficients == _NEW_LEVEL).tolist())
     coding = None
-    if joint is not None and _has_common_posterior(joint, len(coefficients)):
+    if (
+        joint is not None
+        and isinstance(joint.fit.posterior, BlockCovariance)  # outputs are correlated
+        and joint.loss.n_predictors * len(coefficients) <= MAX_COMMON_COEFFICIENTS
+    ):
         factors = [_joint_factor(joint, coefficients, np.hstack(variances)[0])]
         coding = joint.loss.coding
     lower = np.tri(len(factors[0]), dtype=bool)
     packed = np.stack([lower_factor[lower] for lower_factor in factors])
     return Posterior(tuple(bases), packed, levels, positions, coding)
-
-
-def _has_common_posterior(joint: JointFit, n_coefficients: int) -> bool:
-    """Whether outputs are correlated, and few enough coefficients to save how."""
-    size = joint.loss.n_predictors * n_coefficients
-    return isinstance(joint.fit.posterior, BlockCovariance) and size <= MAX_COMMON_COEFFICIENTS
 
 
 def _joint_factor(

@@ -37,7 +37,7 @@ from ..rows.basis import LevelBasis, TermBasis
 from ..rows.normal_equations import NormalEquations
 from ..solvers.pirls import PIRLS, PenalisedFit
 from ..solvers.reml import Penalties, estimate_smoothing
-from .bases import category_basis, eigh, empty_basis
+from .bases import category_basis, empty_basis
 from .pairs import CoarseCodes
 from .training_rows import DesignTerm
 
@@ -50,12 +50,6 @@ def subtract_main_effects(
     """Functions of cells without functions of their rows and of their columns."""
     n_first, n_second = len(first), len(second)
     return functions - np.repeat(first, n_second, axis=0) - np.tile(second, (n_first, 1))
-
-
-def means_by_coarse_code(values: np.ndarray, counts: np.ndarray, codes: CoarseCodes) -> np.ndarray:
-    """Means of functions, given at the codes of a column, over the rows of its coarse codes."""
-    total = codes.sum_rows(counts[:, None])
-    return codes.sum_rows(counts[:, None] * values) / np.maximum(total, 1e-300)
 
 
 class Side(NamedTuple):
@@ -92,9 +86,10 @@ class Side(NamedTuple):
             gram = levels.values.T @ (weight[:, None] * levels.values)
             basis = replace(levels, values=levels.values[codes.of_code])
             return cls(position, basis, levels.values, gram)
-        values = term.basis.values
-        coarse = means_by_coarse_code(values, term.counts, codes)
-        return cls(position, term.basis, coarse, values.T @ (term.counts[:, None] * values))
+        values, counts = term.basis.values, term.counts[:, None]
+        # Means of the functions over the rows of each coarse code.
+        coarse = codes.sum_rows(counts * values) / np.maximum(codes.sum_rows(counts), 1e-300)
+        return cls(position, term.basis, coarse, values.T @ (counts * values))
 
 
 class DisplayedPart(NamedTuple):
@@ -142,15 +137,7 @@ class Projection:
         """What moves to a column at its codes, for coefficients of the pair."""
         return self.sides[axis].basis.values @ (self.to_main[axis] @ beta)
 
-    def pure_part(self, functions: np.ndarray, span: slice) -> DisplayedPart:
-        """The pair without what moves."""
-        return DisplayedPart(functions + self._evaluate_cells(self.to_main), span)
-
-    def pure_deviations(self) -> np.ndarray:
-        """Deviations of the pair that come from the sample of rows: those of what moves."""
-        return self._evaluate_cells(self.deviations)
-
-    def _evaluate_cells(self, moved: Sequence[np.ndarray]) -> np.ndarray:
+    def evaluate_cells(self, moved: Sequence[np.ndarray]) -> np.ndarray:
         """Minus the functions of the sides with some coefficients, in the cells of the pair."""
         first, second = (side.coarse @ part for side, part in zip(self.sides, moved, strict=True))
         no_functions = np.zeros((len(first) * len(second), 1))
@@ -210,7 +197,7 @@ def _regression(
     pure = values - first[:, None] - second
     spread = _cell_products(sides, weight * pure**2)
     spread.flat[:: len(spread) + 1] += fit.dispersion * penalties.diagonal(fit.rho)[1:]
-    variances, axes = eigh(spread)
+    variances, axes = np.linalg.eigh(spread)
     return to_main, inverse @ (axes * np.sqrt(np.maximum(variances, 0.0)))
 
 
@@ -253,8 +240,9 @@ def displayed_parts(
     """
     term, span, _ = slices[i]
     if i in projections and isinstance(term.basis, TermBasis):
-        pair = projections[i]
-        return [pair.pure_part(term.basis.values, span)], [pair.pure_deviations()]
+        pair = projections[i]  # without what moves, which has deviations from the sample of rows
+        pure = term.basis.values + pair.evaluate_cells(pair.to_main)
+        return [DisplayedPart(pure, span)], [pair.evaluate_cells(pair.deviations)]
     parts, deviations = [], []
     if isinstance(term.basis, TermBasis):
         parts.append(DisplayedPart(term.basis.values, span))

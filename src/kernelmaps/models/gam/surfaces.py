@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..rows.basis import TermBasis
-from .bases import eigh, natural_bases, with_missing_code
+from .bases import natural_bases, with_missing_code
 from .codebooks import MISSING
 from .functions import thin_plate_functions, thin_plate_matrix
 from .terms import Pair
@@ -131,7 +131,7 @@ def build_surface(
     knots = np.delete(knots, list(close), axis=0)
     nearest = cKDTree(knots).query(points)[1]
     inverse, n = np.linalg.inv(thin_plate_matrix(knots)), len(knots)
-    penalty, axes = eigh((inverse[:n, :n] + inverse[:n, :n].T) / 2)
+    penalty, axes = np.linalg.eigh((inverse[:n, :n] + inverse[:n, :n].T) / 2)
     n_missing = int(counts[MISSING] > 0)
     range_space, null_space = np.zeros((n + n_missing, n - 3)), np.eye(n + n_missing, 2 + n_missing)
     range_space[:n] = axes[:, 3:] / np.sqrt(penalty[3:])  # without planes

@@ -19,7 +19,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -538,7 +537,7 @@ class RowsFromStream:
                 first.sum_rows(second.sum_rows(tables[pair].T).T)
                 for pair, (first, second) in zip(pairs, coarse, strict=True)
             ]
-        return self.sum_over_chunks(methodcaller("pair_counts", pairs, coarse))
+        return self.sum_over_chunks(lambda rows: rows.pair_counts(pairs, coarse))
 
     def with_terms(
         self, terms: Sequence[DesignTerm], constraints: np.ndarray | None, output: int | None
@@ -553,38 +552,22 @@ class RowsFromStream:
         columns = [term.columns[0] for term in terms]
         bases = [term.basis for term in terms if not term.fixed_effects]
         of_sample = terms if self.first_pass.losses[output or 0].parameter else ()
+
+        def fold(function: Callable[[TermRows], Any]) -> Any:
+            return self.sum_over_chunks(lambda rows: function(rows.with_terms(terms, None, output)))
+
+        def problem_from_bins(bases: Sequence[Any]) -> NormalEquations:
+            products = sums.products([basis.values for basis in bases], columns)
+            return NormalEquations(*products, sums.square, sums.weight)
+
         return StreamedTermRows(
-            partial(_fold_terms, self, tuple(terms), output), bases, constraints,
-            self.total_weight, self.sample.with_terms(of_sample, None, output),
-            self.first_pass.intercepts[0],
-            partial(_problem_from_bins, sums, columns) if enough else None,
+            fold, bases, constraints, self.total_weight,
+            self.sample.with_terms(of_sample, None, output), self.first_pass.intercepts[0],
+            problem_from_bins if enough else None,
         )  # fmt: skip
 
     def derivative_tables(self, *arguments: Any) -> np.ndarray:
-        return self.sum_over_chunks(methodcaller("derivative_tables", *arguments))
+        return self.sum_over_chunks(lambda rows: rows.derivative_tables(*arguments))
 
 
 TrainingRows = RowsInMemory | RowsFromStream
-
-
-def _fold_terms(
-    rows: RowsFromStream, terms: Sequence[DesignTerm], output: int | None,
-    function: Callable[[TermRows], Any],
-) -> Any:  # fmt: skip
-    """The sum over chunks of a function of their rows with some terms."""
-    return rows.sum_over_chunks(partial(_call_on_terms, terms, output, function))
-
-
-def _call_on_terms(
-    terms: Sequence[DesignTerm], output: int | None, function: Callable[[TermRows], Any],
-    rows: RowsInMemory,
-) -> Any:  # fmt: skip
-    return function(rows.with_terms(terms, None, output))
-
-
-def _problem_from_bins(
-    sums: CodeSums, columns: Sequence[int], bases: Sequence[TermBasis]
-) -> NormalEquations:
-    """The problem of squared loss from sums over pairs of codes."""
-    products = sums.products([basis.values for basis in bases], columns)
-    return NormalEquations(*products, sums.square, sums.weight)

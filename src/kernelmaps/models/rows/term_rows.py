@@ -126,7 +126,9 @@ class TermRows:
 
     def at(self, loss: Loss, beta: np.ndarray) -> EvaluationInMemory:
         """Evaluate the losses of all rows at some coefficients."""
-        return EvaluationInMemory.from_scores(self, loss, beta, self.scores(beta))
+        eta = self.scores(beta)
+        value = float(self.weight @ loss.value(self.y, eta))
+        return EvaluationInMemory(beta, value, self, loss, eta)
 
     def gradient(self, loss: Loss, beta: np.ndarray) -> np.ndarray:
         return self.at(loss, beta).gradient()
@@ -226,18 +228,13 @@ class TermRows:
         if self._matrix is not None:
             border = np.zeros((self.n_levels, self._matrix.shape[1]))
             np.add.at(border, self.codes[-1], weight[:, None] * self._matrix)
-            return LevelSums(border, border[:, 0].copy())
-        codes, bases = self._dense
-        values = [basis.values for basis in bases]
-        border = products_by_level(
-            self.codes[-1], self.n_levels, codes, values, weight, self.n_jobs
-        )
+        else:
+            codes, bases = self._dense
+            values = [basis.values for basis in bases]
+            border = products_by_level(
+                self.codes[-1], self.n_levels, codes, values, weight, self.n_jobs
+            )
         return LevelSums(border, border[:, 0].copy())
-
-    @property
-    def has_cached_problem(self) -> bool:
-        """Whether the Gram matrix of all coefficients is cached."""
-        return self.gram_cache is not None and self.gram_cache.has(self.bases)
 
     @property
     def are_few(self) -> bool:
@@ -286,9 +283,8 @@ class TermRows:
         if self._matrix is not None:
             return self._matrix.T @ (weight[:, None] * self._matrix)
         codes, bases = self._dense
-        return cross_products(codes, [basis.values for basis in bases], weight, None, self.n_jobs)[
-            0
-        ]
+        values = [basis.values for basis in bases]
+        return cross_products(codes, values, weight, None, self.n_jobs)[0]
 
     def gram_and_rhs(
         self, weight: np.ndarray, response: np.ndarray
@@ -322,12 +318,6 @@ class EvaluationInMemory:
     rows: Any
     loss: Loss
     eta: np.ndarray
-
-    @classmethod
-    def from_scores(
-        cls, rows: Any, loss: Loss, beta: np.ndarray, eta: np.ndarray
-    ) -> EvaluationInMemory:
-        return cls(beta, float(rows.weight @ loss.value(rows.y, eta)), rows, loss, eta)
 
     def working_problem(self) -> WorkingProblem:
         """The least-squares problem of a PIRLS step from here."""
@@ -421,24 +411,26 @@ class StreamedTermRows:
         """Intercepts, one for each linear predictor."""
         return 1 if self.predictors is None else self.predictors.count
 
-    def at(self, loss: Loss, beta: np.ndarray) -> EvaluationFromStream:
-        parts: dict[str, Any] = {"bases": self.bases, "predictors": self.predictors}
+    def _sum_rows(self, function: Callable[[TermRows], Any]) -> Any:
+        """The sum over chunks of a function of their rows, with these bases and predictors."""
+        bases, predictors = self.bases, self.predictors
+        return self.fold(lambda rows: function(replace(rows, bases=bases, predictors=predictors)))
 
+    def at(self, loss: Loss, beta: np.ndarray) -> EvaluationFromStream:
         def evaluate(rows: TermRows) -> tuple[float, WorkingProblem]:
-            evaluation = replace(rows, **parts).at(loss, beta)
+            evaluation = rows.at(loss, beta)
             return evaluation.value, evaluation.working_problem()
 
-        return EvaluationFromStream(beta, *self.fold(evaluate))
+        return EvaluationFromStream(beta, *self._sum_rows(evaluate))
 
     def gradient(self, loss: Loss, beta: np.ndarray) -> np.ndarray:
-        parts: dict[str, Any] = {"bases": self.bases, "predictors": self.predictors}
-        return self.fold(lambda rows: replace(rows, **parts).gradient(loss, beta))
+        return self._sum_rows(lambda rows: rows.gradient(loss, beta))
 
     def squared_problem(self) -> tuple[NormalEquations, float]:
+        mean = self.mean
         if self.problem_from_bins is not None:
-            return self.problem_from_bins(self.bases), self.mean
-        bases, mean = self.bases, self.mean
-        return self.fold(lambda rows: replace(rows, bases=bases).squared_problem(mean)[0]), mean
+            return self.problem_from_bins(self.bases), mean
+        return self._sum_rows(lambda rows: rows.squared_problem(mean)[0]), mean
 
     def restricted(self, active: np.ndarray) -> StreamedTermRows:
         return replace(self, **_restrict(self, active))

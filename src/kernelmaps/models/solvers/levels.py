@@ -212,6 +212,8 @@ class BlockCovariance:
             return self.dense @ rhs
         return self.levels.extended(self.dense @ self.levels.reduced_rhs(rhs), rhs)
 
+    solve = dot  # with the matrix that V is the inverse of
+
     def logdet(self) -> float:
         """Logarithm of the determinant."""
         of_levels = 0.0 if self.levels is None else float(np.log(self.levels.variances).sum())

@@ -123,10 +123,6 @@ class LowRankCovariance:
     levels = None
 
     @cached_property
-    def _low_rank_diagonal(self) -> np.ndarray:
-        return self.signs @ self.factors**2
-
-    @cached_property
     def dense(self) -> np.ndarray:
         """V as a matrix."""
         negative = self.signs < 0
@@ -141,7 +137,7 @@ class LowRankCovariance:
 
     def diagonal(self) -> np.ndarray:
         """Variances of all coefficients."""
-        return self.variances + self._low_rank_diagonal
+        return self.variances + self.signs @ self.factors**2
 
     def dot(self, rhs: np.ndarray) -> np.ndarray:
         """V times a vector."""
@@ -235,14 +231,11 @@ class IndependentCovariance:
     levels = None
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
-        """V times a vector."""
+        """V times a vector, from factorised systems or from V."""
         pairs = zip(self.parts, self.places, strict=True)
         return merge_parts([part.solve(rhs[at]) for part, at in pairs], self.places)
 
-    def dot(self, rhs: np.ndarray) -> np.ndarray:
-        """V times a vector."""
-        pairs = zip(self.parts, self.places, strict=True)
-        return merge_parts([part.dot(rhs[at]) for part, at in pairs], self.places)
+    dot = solve
 
     def inverse(self) -> IndependentCovariance:
         """V, from factorised systems."""

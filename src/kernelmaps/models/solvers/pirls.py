@@ -296,7 +296,8 @@ def _fit_squared(
     n, phi, may_restrict = rows.total_weight, loss.dispersion, _may_restrict(rows, fixed)
     screened, entered = active.screened and may_restrict, fixed
     all_problem = None
-    if not screened or (isinstance(rows, TermRows) and rows.has_cached_problem):
+    cache = rows.gram_cache if isinstance(rows, TermRows) else None
+    if not screened or (cache is not None and cache.has(rows.bases)):
         all_problem, mean = rows.squared_problem()
     if not warm and screened:
         rho = _without_range_spaces(penalties, rho, fixed)
@@ -420,7 +421,8 @@ def _fit_pirls(
 def _estimate_parameter(state: PirlsState, selection: SmoothingSelection) -> PirlsState:
     """Estimate the parameter of the loss at the coefficients of a state."""
     rows, beta = state.active.rows, state.point.beta
-    loss = rows.estimate_parameter(state.loss, beta, selection.total_edf)
+    total_edf = 1.0 + (float(np.sum(selection._edf)) if np.ndim(selection._edf) else 0.0)
+    loss = rows.estimate_parameter(state.loss, beta, total_edf)
     selection.parameter_change = loss.parameter_distance(state.loss)
     if selection.parameter_change <= PIRLS.parameter_tol:
         return state
@@ -583,11 +585,6 @@ class SmoothingSelection:
         self._edf: np.ndarray | float = np.inf
         self.n_searches, self.entered = 0, np.zeros(len(self.rho), bool)
         self._n_iter, self.converged = 0, True
-
-    @property
-    def total_edf(self) -> float:
-        """Effective degrees of freedom of the last working fit, the intercept's included."""
-        return 1.0 + (float(np.sum(self._edf)) if np.ndim(self._edf) else 0.0)
 
     def step(self, problem: WorkingProblem, penalties: Penalties) -> WorkingFit:
         """Move towards the estimate for a working problem, and fit it.

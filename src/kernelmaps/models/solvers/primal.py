@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from ..._util.threads import limit_blas
-from ..losses import Loss, name_with, svm_loss
+from ..losses import LOSSES, Loss, svm_loss
 from ..rows.band_rows import BandRows
 from .dual import Solution
 from .interior_point import InteriorPointFit, balance
@@ -87,7 +87,7 @@ def solve_primal(
         Dual variables of all rows and intercepts to start from.
     """
     outputs, cost, y = problem.positive.size, problem.cost[examples], problem.y[examples]
-    loss = svm_loss(name_with(problem.loss), problem.epsilon)
+    loss = svm_loss(list(LOSSES)[problem.loss], problem.epsilon)
     primal, gap, first, intercept = np.zeros((4, outputs))
     weights = np.zeros((rows.n_features, rows.width, outputs))
     alpha, n_iter = np.zeros((problem.y.size, outputs)), 0

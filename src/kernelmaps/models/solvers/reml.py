@@ -141,7 +141,7 @@ class Penalties:
     scale: np.ndarray
     smoothing_index: np.ndarray
     count: int
-    prior: SmoothingPrior | None = None
+    prior: SmoothingPrior
     n_levels: int = 0
     n_sharing: int = 1
 
@@ -157,11 +157,10 @@ class Penalties:
             in_null_space += [False] * basis.n_smoothing
             if basis.has_null_space:
                 in_null_space[-1] = True
-        count = len(in_null_space)
-        alone = cls(np.concatenate(scale), np.concatenate(index).astype(np.int64), count)
-        by_group = alone.sum_by_group(np.concatenate(variance))
+        count, groups = len(in_null_space), np.concatenate(index).astype(np.int64)
+        by_group = np.bincount(groups + 1, np.concatenate(variance), count + 1)[1:]
         prior = SmoothingPrior(by_group, np.array(in_null_space, bool), count)
-        penalties = replace(alone, prior=prior, n_levels=count_levels(bases))
+        penalties = cls(np.concatenate(scale), groups, count, prior, count_levels(bases))
         return penalties if predictors is None else penalties.repeated(predictors)
 
     def repeated(self, predictors: Predictors) -> Penalties:
@@ -171,7 +170,6 @@ class Penalties:
         sizes = {"scale": scale, "n_levels": m * self.n_levels}
         if predictors.shares_smoothing:
             return replace(self, smoothing_index=index, n_sharing=m, **sizes)
-        assert prior is not None
         separate = np.where(index < 0, -1, m * index + np.tile(np.arange(m), len(self.scale)))
         prior = replace(
             prior, variance=np.repeat(prior.variance, m), total=m * prior.total,
@@ -216,16 +214,11 @@ class Penalties:
         groups = np.unique(self.smoothing_index[active][self.smoothing_index[active] >= 0])
         number = np.full(self.count + 1, -1)  # the last for index −1
         number[groups] = np.arange(len(groups))
-        prior = None if self.prior is None else self.prior.restricted(groups)
-        few = Penalties(
-            self.scale[active], number[self.smoothing_index[active]], len(groups), prior
-        )
-        return few, groups
+        index, prior = number[self.smoothing_index[active]], self.prior.restricted(groups)
+        return Penalties(self.scale[active], index, len(groups), prior), groups
 
     def prior_of(self, free: np.ndarray, problem: WorkingProblem) -> PriorParameterisation:
-        """The prior of the smoothing parameters that are estimated; flat if there is none."""
-        if self.prior is None:
-            return PriorParameterisation(np.zeros(self.count), np.zeros(self.count, bool), 0.0)
+        """The prior of the smoothing parameters that are estimated."""
         return self.prior.parameterisation(free, problem.total_weight, problem.working_weight)
 
     @cached_property
@@ -260,15 +253,10 @@ class Penalties:
         return np.flatnonzero(active)
 
     @property
-    def in_null_space(self) -> np.ndarray:
-        """Which smoothing parameters belong to the null spaces of terms."""
-        return np.zeros(self.count, bool) if self.prior is None else self.prior.in_null_space
-
-    @property
     def is_unscreened(self) -> np.ndarray:
         """Which smoothing parameters belong to terms that are in a model from the beginning."""
         of_levels = np.arange(self.count) >= self.count - (self.n_levels > 0)
-        return self.in_null_space | of_levels
+        return self.prior.in_null_space | of_levels
 
 
 @dataclass(frozen=True)
@@ -411,7 +399,7 @@ def smoothing_deviations(
     The estimate of β varies with them, and so does its covariance given them.
     """
     of_estimate = estimate_deviations(fit, problem, penalties, free, profiled)
-    if penalties.n_levels or len(fit.beta) > REML.max_averaged or penalties.prior is None:
+    if penalties.n_levels or len(fit.beta) > REML.max_averaged:
         return of_estimate
     return np.hstack([of_estimate, covariance_deviations(fit, problem, penalties, free, profiled)])
 
@@ -463,7 +451,6 @@ def covariance_deviations(
     would be too narrow with it. With many rows for each smoothing parameter, functions that have
     vanished hardly hide a real effect, and the share u of this average is small.
     """
-    assert penalties.prior is not None
     free = free & (penalties.ranks > 0)
     share = min(REML.averaged_share * penalties.prior.total / problem.total_weight, 1.0)
     prior = penalties.prior_of(free, problem)
@@ -625,7 +612,6 @@ def entering_smoothing(
     share a variance, stay.
     """
     prior = penalties.prior
-    assert prior is not None
     rate, weight = prior.rate(total_weight, working_weight), prior.range_weight(total_weight)
     explained = (working_weight * beta - gradient) ** 2 / dispersion
 
