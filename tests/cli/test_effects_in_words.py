@@ -26,7 +26,7 @@ def test_a_curve_goes_from_its_first_to_its_last_value():
     ],
 )
 def test_ends_far_from_zero_are_told_apart(ends, said):
-    text = describe_effect(shape(ends, [0, 1]))
+    text = describe_effect(shape(np.linspace(*ends, 3), [0, 0.5, 1]))
     assert text.startswith(f"{said[0]} ▁")
     assert f"█ {said[1]}," in text
 
@@ -38,6 +38,10 @@ def test_levels_come_in_the_order_of_their_effects():
     assert many == "i +8, h +7, g +6, f +5, e +4, d +3, c +2, … (2 more)"
 
 
+def test_two_values_are_two_levels():
+    assert describe_effect(shape([0, 1], [0.5, -0.2])) == "0 +0.5, 1 -0.2"
+
+
 def test_a_pair_names_its_highest_and_lowest_cell_that_had_rows():
     values = np.array([[1.0, -3.0], [0.5, 9.0]])
     density = np.array([[0.4, 0.3], [0.3, 0.0]])
@@ -46,7 +50,7 @@ def test_a_pair_names_its_highest_and_lowest_cell_that_had_rows():
 
 
 def test_several_outputs_have_a_few_characters_each():
-    curves = describe_effects(shape([0, 1], [[0, 1], [1, 0]]))
+    curves = describe_effects(shape([0, 0.5, 1], [[0, 1], [0.5, 0.5], [1, 0]]))
     assert curves == ["▁▂▃▃▄▅▆▆▇█", "█▇▆▆▅▄▃▃▂▁"]
     levels = describe_effects(shape([0, 1], [[0, 1], [1, 0]], ("u", "v")))
     assert levels == ["v +1", "u +1"]

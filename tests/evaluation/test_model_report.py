@@ -56,15 +56,18 @@ def test_the_page_has_every_function_and_pair(regression):
     np.testing.assert_allclose(data["range"], display.limits, rtol=1e-3)
     for found, panel in zip(data["shapes"], display.panels, strict=True):
         shape = shapes[found["name"]]
-        np.testing.assert_allclose(np.ravel(found["values"]), shape.values, rtol=1e-3, atol=1e-12)
+        order = np.arange(len(shape.grid)) if shape.levels is None else shape.level_order()
+        values, errors = shape.values[order], shape.errors[order]
+        np.testing.assert_allclose(np.ravel(found["values"]), values, rtol=1e-3, atol=1e-12)
         for key, sign in (("lower", -1), ("upper", 1)):
-            band = shape.values + sign * 2 * shape.errors
+            band = values + sign * 2 * errors
             np.testing.assert_allclose(np.ravel(found[key]), band, rtol=1e-3, atol=1e-12)
         for key in ("name", "left_out", "levels"):
             assert found[key] == panel[key]
         for key in ("heights", "shares", "range"):
             np.testing.assert_allclose(found[key], panel[key], rtol=1e-3)
-        assert found["levels"] == (None if shape.levels is None else list(shape.levels))
+        named = None if shape.levels is None else [shape.levels[k] for k in order]
+        assert found["levels"] == named
     [pair] = data["pairs"]
     own = model.pair_functions_[0]
     assert pair["name"] == own.name
@@ -186,8 +189,14 @@ def test_three_classes_explain_the_predicted_one(tmp_path):
     scores = model.decision_function(X)
     for row in data["rows"]:
         k = int(re.match(r"row (\d+)", row["label"])[1])
-        assert row["output"] == row["prediction"] == str(scores[k].argmax())
-        assert row["score"] == pytest.approx(scores[k].max(), rel=1e-3)
+        best, probability = scores[k].argmax(), model.predict_proba(X.iloc[[k]]).max()
+        assert row["prediction"] == str(best)
+        words = re.fullmatch(
+            r"softmax score of class (\d): (\S+) \(probability (.*)\)", row["summary"]
+        )
+        assert words[1] == str(best)
+        assert float(words[2]) == pytest.approx(scores[k].max(), rel=1e-4)
+        assert float(words[3]) == pytest.approx(probability, rel=1e-3)
 
 
 @pytest.mark.parametrize(

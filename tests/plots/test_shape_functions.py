@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from command_line import run
 
@@ -206,3 +207,55 @@ def test_slopes_are_drawn_in_place_of_curves(rows):
     slope = display.shapes[0]
     assert np.abs(slope.values - 2 * np.cos(2 * slope.grid))[5:-5].mean() < 0.2
     assert (slope.errors > 0).all()
+
+
+def test_levels_stand_in_their_order_by_number_or_by_effect():
+    """Weekdays and ordered categories have an order, names of numbers another, others none."""
+    n = 600
+    X = pd.DataFrame({"day": pd.date_range("2020-01-01", periods=n)})
+    X["size"] = pd.Categorical(np.resize(["big", "mid", "small"], n), ["small", "mid", "big"], True)
+    X["town"], X["rank"] = np.resize(["a", "b"], n), np.resize(["10", "9", "2"], n)
+    X["flag"] = np.resize([0, 1, 1, 0, 0], n)
+    y = 4e6 * (X["town"] == "b") + X["day"].dt.day_of_week + 5 * (X["rank"] == "9") - X["flag"]
+    model = km.AdditiveRegressor(categorical_features=["rank"]).fit(X, y)
+    display = ShapeFunctionDisplay.from_model(model)
+    levels = {panel["name"]: panel["levels"] for panel in display.panels}
+    assert levels["size"] == ["small", "mid", "big"]
+    assert levels["day (weekday)"] == ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
+    assert levels["rank"] == ["2", "9", "10"]
+    assert levels["town"] == ["b", "a"]
+    assert levels["flag"] == ["0", "1"]
+    display.plot()
+    assert display.axes_[0].get_ylabel() == "prediction"
+    display.figure_.canvas.draw()
+    assert "1M" in [text.get_text() for text in display.axes_[0].get_yticklabels()]
+    assert not display.axes_[0].yaxis.get_offset_text().get_text()
+
+
+@pytest.mark.parametrize(
+    ("model", "labels", "name", "mean"),
+    [
+        (km.AdditiveClassifier(), True, "log-odds of class 1", "probability"),
+        (km.AdditiveClassifier("ordinal"), True, "log-odds of classes above 0", "probability"),
+        (km.AdditiveSVC(loss="log_loss"), True, "log-odds of class 1", None),
+        (km.AdditiveSVC(), True, "score of class 1", None),
+        (km.AdditiveRegressor("poisson"), False, "logarithm of prediction", "prediction"),
+        (km.AdditiveRegressor("binomial"), False, "log-odds of prediction", "prediction"),
+        (km.AdditiveRegressor(), False, "prediction", None),
+    ],
+    ids=str,
+)
+def test_scores_are_named_and_their_means_stand_beside_them(rows, model, labels, name, mean):
+    X, y = rows[0][:200, :2], (rows[1][:200] > 0).astype(int)
+    if not labels:
+        y = y * 0.5 + 0.2
+    model.fit(X, y)
+    explained = model.explain(X[:1])
+    assert str(explained).startswith(f"{name}: ")
+    if mean is None:
+        assert explained.mean is None
+        return
+    exact = model.predict_proba(X[:1])[0, 1] if labels else model.predict(X[:1])[0]
+    assert explained.mean == pytest.approx(exact)
+    assert f"({mean} {exact:.4g})" in str(explained)
+    assert model.summary().facts["score"] == name.replace("prediction", "the mean")

@@ -108,6 +108,17 @@ def table_of(
     return table
 
 
+def plain_number(value: float, digits: int = 6) -> str:
+    """A number with so many digits, and without an exponent if it is large."""
+    return f"{value:.0f}" if 10**digits <= abs(value) < 1e15 else f"{value:.{digits}g}"
+
+
+def write_numbers(*axes: Any) -> None:
+    """Let axes of matplotlib write numbers as 0.5, 2000 or 3M, without an offset beside them."""
+    for axis in axes:
+        axis.set_major_formatter(lambda v, _: f"{v:.6g}" if abs(v) < 1e6 else f"{v / 1e6:.6g}M")
+
+
 def number(value: float | None, form: str = ".1e") -> str:
     """A cell, with a dash for what does not exist."""
     return "–" if value is None else format(value, form)

@@ -9,7 +9,7 @@ import typer
 
 from .._util.display import two_columns
 from .._util.storage import write_json
-from ..evaluation.scores import PredictionScores
+from ..evaluation.scores import METRICS, PredictionScores
 from . import application as cli
 from .saved_model import SavedModel
 
@@ -82,7 +82,8 @@ def evaluate(
 
 
 def _make_table(result: dict[str, Any]) -> Any:
-    shown: dict[str, Any] = {"rows": f"{result['rows']:,}", **result["scores"]}
+    shown: dict[str, Any] = {"rows": f"{result['rows']:,}"}
+    shown |= {METRICS[name]: value for name, value in result["scores"].items()}
     for name, values in list(result["classes"].items())[:20]:
         numbers = f"recall {values['recall']:.4g}, precision {values['precision']:.4g}"
         shown[f"class {name}"] = f"{numbers} ({int(values['rows'])} rows)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +16,7 @@ from .._util.storage import AnyPath
 from ..data.reading import column_names
 from ..evaluation.model_report import model_report, take
 from ..export.files import load_with_metadata, open_info
-from ..models.shapes import PairFunction
+from ..models.shapes import PairFunction, score_name
 from ..plots.panels import PairFunctionDisplay, ShapeFunctionDisplay
 from ..plots.shapes import importance, output_names, sort_by_importance
 from . import application as cli
@@ -125,21 +125,24 @@ def _explain_model(
     if summary is not None:
         n_terms = len({row[0] for row in summary.rows})
     functions = sort_by_importance([*display.shapes, *pairs])[:n_features]
-    cli.say(_tabulate_terms(title, functions, display.classes, summary, output, n_terms))
+    scale = score_name(model, metadata.get("target") or "prediction", output)
+    cli.say(_tabulate_terms(title, functions, display.classes, summary, output, n_terms, scale))
     cli.say(f"file: {info.size:,} bytes, kernelmaps {info.version}, SHA-256 {info.digest[:12]}")
     try:
         cli.say(f"picture: {display.save(out)}")
         if pairs:
             pairs_path = out.with_name(f"{out.stem}-pairs{out.suffix}")
-            cli.say(f"picture: {PairFunctionDisplay(pairs, title).save(pairs_path)}")
+            picture = replace(PairFunctionDisplay.from_estimator(model), title=title)
+            cli.say(f"picture: {picture.save(pairs_path)}")
     except ModuleNotFoundError:
         cli.say(f"no picture: {install_hint('matplotlib')}")
 
 
 def _tabulate_terms(
-    title: str, functions: Sequence[Any], classes: Any, summary: Any, output: int | None, n: int
-) -> Any:
-    """The most important of `n` terms, with what they add to the score."""
+    title: str, functions: Sequence[Any], classes: Any, summary: Any, output: int | None, n: int,
+    scale: str,
+) -> Any:  # fmt: skip
+    """The most important of `n` terms, with what they add to the score, which is a `scale`."""
     if classes is not None and output is None and len(classes) > _CLASSES:
         output = len(classes) - 1
     heads = ["feature" if summary is None else "term", "importance"]
@@ -152,10 +155,13 @@ def _tabulate_terms(
         heads += map(str, classes)
         columns += map(list, zip(*map(describe_effects, functions), strict=True))
     else:
-        heads.append("effect" if classes is None else f"effect on {classes[output]}")
+        heads.append(f"effect on {scale}" if classes is None else f"effect on {classes[output]}")
         columns.append([describe_effect(f, -1 if output is None else output) for f in functions])
     table = table_of(heads, zip(*columns, strict=True), title, ("importance", "p"))
-    caption = []
+    caption = [] if classes is None else [f"Effects are on the {scale}."]
+    has_pairs = any(isinstance(function, PairFunction) for function in functions)
+    if classes is not None and output is None and has_pairs:
+        caption.append("±: half the distance from the lowest to the highest effect of a pair.")
     if classes is not None and output is not None:
         named = f"{classes[output]!r}, one of {len(classes)} classes"
         caption.append(f"Effects on {named}; --class NAME shows those on another.")
@@ -225,7 +231,8 @@ def _explain_row(model: AnyPath, data: AnyPath, row: int, label: str | None, as_
     columns = (explained.names, explained.shown, explained.values.tolist(), errors)
     names = ("term", "value", "adds", "error")
     terms = [dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True)]
-    facts = {name: getattr(explained, name) for name in ("output", "score", "intercept")}
+    of_score = "output", "scale", "score", "mean", "intercept"
+    facts = {name: getattr(explained, name) for name in of_score}
     terms.sort(key=lambda term: -abs(term["adds"]))
     cli.show_json({"row": title, **facts, "terms": terms})
 
@@ -262,6 +269,7 @@ def describe_effect(function: Any, output: int = -1) -> str:
     """A shape function or a pair in one line; of several outputs, that of one."""
     if isinstance(function, PairFunction):
         return _cells(function, output)
+    function = function.two_values_as_levels()
     values = function.values.reshape(len(function.grid), -1)[:, output]
     text = _curve(function, values) if function.levels is None else _levels(function, values)
     if function.missing is not None:
@@ -275,6 +283,7 @@ def describe_effects(function: Any) -> list[str]:
     if isinstance(function, PairFunction):
         spans = np.ptp(function.values.reshape(-1, n), axis=0)
         return [f"± {span / 2:.2g}" for span in spans]
+    function = function.two_values_as_levels()
     if function.levels is None:
         return [_blocks(function.grid, function.values[:, k], _SHORT) for k in range(n)]
     best = enumerate(function.values.argmax(axis=0))

@@ -36,9 +36,10 @@ from ..data.tables import fits_in_memory, load_table, open_large_table, read_com
 from ..evaluation.candidates import expression
 from ..evaluation.checks import Task, check_targets, decide_task
 from ..evaluation.methods import add_column_scaler
-from ..evaluation.scores import PredictionScores
+from ..evaluation.scores import METRICS, PredictionScores
 from ..exceptions import SuspectColumnWarning, UnreadableCellWarning
 from ..models.losses import GAM, LOSSES, SVM, losses_for
+from ..plots.shapes import n_features_used
 from . import application as cli
 from .export import MODEL_SUFFIXES, write_model
 from .settings import FitSettings
@@ -316,7 +317,7 @@ def _describe_rows(model: Any, source: Source, facts: dict[str, Any]) -> dict[st
     What a GAM remarks about columns is said. Other models have the ranges of their features, for
     drawing; very wide data have none.
     """
-    described = {"rows": source.n_rows, "features": int(model.n_features_in_), "range": None}
+    described = {"rows": source.n_rows, "features": n_features_used(model), "range": None}
     reader = getattr(model, "reader_", None)
     if reader is not None:
         doubts = {*reader.notes.doubtful, *reader.notes.remarks}
@@ -524,20 +525,18 @@ def _describe_scores(
 ) -> dict[str, Any]:
     """The scores, in words, that stand at the top of the table."""
     if task == "survival":
-        return {f"concordance on {where}": scores["concordance"]}
+        return {f"{METRICS['concordance']} on {where}": scores["concordance"]}
     if task == "regression":
         r2 = scores["r2"]
         worse = f"{r2:.4g} (worse than always predicting their mean)"
-        shown = {f"deviance explained on {where}": scores["d2"]} if "d2" in scores else {}
-        return shown | {
-            f"R² on {where}": worse if r2 < 0 else r2,
-            "root mean square error": scores["rmse"],
-        }
+        shown = {f"{METRICS['d2']} on {where}": scores["d2"]} if "d2" in scores else {}
+        return shown | {f"R² on {where}": worse if r2 < 0 else r2, METRICS["rmse"]: scores["rmse"]}
     words = f"{score:.4g} (most frequent class: {scores['most_frequent_class']:.4g})"
-    lines: dict[str, Any] = {f"accuracy on {where}": words, "area under ROC": scores.get("roc_auc")}
+    lines: dict[str, Any] = {f"accuracy on {where}": words}
+    lines |= {METRICS[name]: scores.get(name) for name in ("roc_auc", "log_loss")}
     if scores.get("rarer_class", 1.0) < _RARE_CLASS:
         rare = f"{scores['average_precision']:.4g} (its share: {scores['rarer_class']:.3g})"
-        lines["average precision of the rarer class"] = rare
+        lines[METRICS["average_precision"]] = rare
     return lines
 
 

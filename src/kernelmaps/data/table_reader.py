@@ -97,6 +97,8 @@ class ColumnFormat:
         Parts of a date that are features beside its trend; see `PARTS`.
     reason : str
         Why the column is left out.
+    is_ordered : bool
+        Whether its levels are those of an ordered category of a frame, in their order.
     """
 
     name: str = saved(text())
@@ -105,6 +107,7 @@ class ColumnFormat:
     unit: str = saved(text(), default="")
     parts: tuple[str, ...] = saved(several(text(PARTS)), default=())
     reason: str = saved(text(), default="")
+    is_ordered: bool = saved(boolean, default=False)
 
     def _check_state(self) -> None:
         if self.form not in _FORMS[self.kind]:
@@ -335,6 +338,12 @@ class TableReader:
         return {name: names for name, date_part in self._date_parts.items() if date_part == "month"}
 
     @property
+    def ordered(self) -> set[str]:
+        """Features whose levels have an order: weekdays, and ordered categories of a frame."""
+        weekdays = {name for name, date_part in self._date_parts.items() if date_part == "weekday"}
+        return weekdays | {fmt.name for fmt in self.columns if fmt.is_ordered}
+
+    @property
     def left_out(self) -> list[str]:
         """Names of the columns that are not read."""
         return [column.name for column in self.columns if column.kind == "left out"]
@@ -561,7 +570,8 @@ def _learn_format(raw: RawColumn, name: str, requests: _Requests) -> tuple[Colum
     """The format of a column, and doubts about it as ends of sentences."""
     kind = requests.kinds.get(name)
     if kind == "category" or isinstance(raw, Categories):
-        return ColumnFormat(name, "category", _level_form(raw)), []
+        is_ordered = isinstance(raw, Categories) and raw.ordered
+        return ColumnFormat(name, "category", _level_form(raw), is_ordered=is_ordered), []
     if isinstance(raw, np.ndarray):
         if raw.dtype.kind == "M":
             return ColumnFormat(name, "date", TYPED, parts=requests.parts_of(name, raw)), []

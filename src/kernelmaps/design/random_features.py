@@ -24,8 +24,8 @@ E‖ω‖² is the second moment of the spectrum.
           e^{-M ε^2 / (16 (m + 2))} ≤ q/2,
 
 δ = ε/(2 diam L), L the Lipschitz constant of f(‖x − y‖). z = 2k, as the isometry is needed for
-*differences* of k-sparse vectors (the paper's eq. 9 has k), and σ_p is that of the kernel in m
-dimensions, where the features live.
+*differences* of k-sparse vectors (the paper's eqs. 6 and 9 have k), and σ_p is that of the kernel
+in m dimensions, where the features live.
 """
 
 from __future__ import annotations

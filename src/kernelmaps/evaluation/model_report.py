@@ -15,21 +15,23 @@ from sklearn.utils.validation import check_is_fitted
 import kernelmaps
 
 from .._util.arguments import refuse_masked
+from .._util.display import plain_number
 from .._util.threads import evenly_spaced
 from ..exceptions import OutOfDomainWarning
 from ..models.gam.predictor import warn_without_exposure
+from ..models.shapes import score_name
 from ..plots.panels import PairFunctionDisplay, ShapeFunctionDisplay
-from ..plots.shapes import importance, output_names, shape_functions, sort_by_importance
+from ..plots.shapes import (
+    importance,
+    n_features_used,
+    output_names,
+    shape_functions,
+    sort_by_importance,
+)
 from .reports import fill_template, plain_panels, round_numbers
-from .scores import PredictionScores
+from .scores import METRICS, PredictionScores
 from .what_if import form_data
 
-_WORDS = {
-    "d2": "deviance explained",
-    "r2": "R²",
-    "roc_auc": "area under ROC",
-    "rmse": "RMSE",
-}
 _TERMS = 60  # functions, and as many pairs, that are drawn
 _BARS = 25
 _LINES = 20  # terms of a row that is explained
@@ -139,12 +141,13 @@ def _describe(
     functions = ShapeFunctionDisplay(sort_by_importance(shapes)[:_TERMS])
     pairs = PairFunctionDisplay(sort_by_importance(getattr(model, "pair_functions_", []))[:_TERMS])
     terms = sort_by_importance([*shapes, *getattr(model, "pair_functions_", [])])
+    scale = score_name(model, target)
     if judged is not None:
         held_out = {"rows": report_rows.n, "scores": judged.scores()}
     return {
         "title": f"{type(model).__name__}: {target}",
         "subtitle": _subtitle(model),
-        "scale": _scale(model, target),
+        "scale": scale if scale == target else f"the {scale}",
         "outputs": output_names(model) or [str(getattr(model, "classes_", ["score"])[-1])],
         "facts": _facts(model, held_out, given=judged is not None),
         "shapes": plain_panels(functions.panels),
@@ -252,22 +255,6 @@ def _subtitle(model: Any) -> str:
     return ", ".join(facts)
 
 
-def _scale(model: Any, target: str) -> str:
-    """What the functions are measured in."""
-    classes, link = getattr(model, "classes_", None), getattr(model, "_link", "")
-    if classes is not None:
-        has_odds = link == "logit" or getattr(model, "loss", "") == "log_loss"  # of an SVM
-        what = "the log-odds" if has_odds else "the score"
-        which = f"class {classes[1]}" if len(classes) == 2 else "each class against the others"
-        if link == "cumulative logit":
-            what, which = "the log-odds", "higher classes"
-        return f"{what} of {which}"
-    if getattr(model, "_of_times", False):
-        return "the log hazard"
-    scales = {"log": f"the logarithm of {target}", "logit": f"the log-odds of {target}"}
-    return scales.get(link, target)
-
-
 def _facts(model: Any, held_out: dict[str, Any] | None, given: bool) -> list[list[str]]:
     """A few numbers for the head of the report."""
     facts = []
@@ -276,10 +263,10 @@ def _facts(model: Any, held_out: dict[str, Any] | None, given: bool) -> list[lis
         where = f"on the {count} rows given" if given else f"on {count} held-out rows"
         for name in ("concordance", "accuracy", "d2", "r2", "roc_auc", "rmse"):
             if name in held_out["scores"]:
-                words = _WORDS.get(name, name)
-                facts.append([f"{held_out['scores'][name]:.4g}", f"{words} {where}"])
+                words = METRICS.get(name, name)
+                facts.append([plain_number(held_out["scores"][name], 4), f"{words} {where}"])
     pairs = len(getattr(model, "pair_functions_", []))
-    features = int(model.n_features_in_)
+    features = n_features_used(model)
     words = f"and {pairs} pair{'s' if pairs > 1 else ''}" if pairs else ""
     facts.append([str(features), f"features {words}".strip()])
     if getattr(model, "edf_", None) is not None:
@@ -342,9 +329,8 @@ def _rows(
                 "label": label,
                 "prediction": _shown(guess),
                 "truth": None if truth is None else _shown(truth),
-                "output": explanation.output,
+                "summary": explanation.summary,
                 "intercept": round_numbers(explanation.intercept),
-                "score": round_numbers(explanation.score),
                 "terms": terms,
             }
         )
@@ -373,7 +359,7 @@ def _shown(value: Any) -> str:
     if np.ndim(value) == 1:  # a time, and whether an event ended it
         return f"{value[0]:.6g}" + ("" if value[1] else " (censored)")
     number = isinstance(value, float | np.floating)
-    return f"{value:.6g}" if number else str(value)
+    return plain_number(value) if number else str(value)
 
 
 # ---- scores -------------------------------------------------------------------------------------
@@ -387,8 +373,7 @@ def _scores(model: Any, judged: PredictionScores | None, target: str) -> dict[st
         "rows": judged.rows,
         "target": target,
         "scores": [
-            [_WORDS.get(n, n.replace("_", " ")), round_numbers(v)]
-            for n, v in judged.scores().items()
+            [METRICS[name], round_numbers(value)] for name, value in judged.scores().items()
         ],
     }
     if judged.truth.ndim == 2:  # times, not all of which are known

@@ -11,8 +11,8 @@ const make = (name, attributes = {}, text) => {
   return e;
 };
 const short = v => v === null || v === undefined ? "–" : v === 0 ? "0" :
-  Math.abs(v) >= 1e4 || Math.abs(v) < 1e-3 ? v.toExponential(1).replace("e+", "e").replace("e", "·10^").replace(/\^(.*)/, (_, p) => sup(p)).replace(/^1\.0·/, "") :
-  String(+v.toPrecision(3));
+  Math.abs(v) >= 1e15 || Math.abs(v) < 1e-3 ? v.toExponential(1).replace("e+", "e").replace("e", "·10^").replace(/\^(.*)/, (_, p) => sup(p)).replace(/^1\.0·/, "") :
+  Math.abs(v) >= 1e6 ? +(v / 1e6).toPrecision(4) + "M" : String(+v.toPrecision(Math.abs(v) < 1e4 ? 3 : 5));
 const sup = s => [...s].map(c => "⁰¹²³⁴⁵⁶⁷⁸⁹"[c] || (c === "-" ? "⁻" : c)).join("");
 function evenTicks(lo, hi) {
   const raw = (hi - lo) / 5, p = 10 ** Math.floor(Math.log10(raw));

@@ -14,6 +14,16 @@ from ..models.gam.training_rows import one_against_rest
 from ..models.losses import LINKS
 from ..models.risk_sets import concordance
 
+METRICS = {
+    "concordance": "concordance index", "d2": "deviance explained", "r2": "R²", "rmse": "RMSE",
+    "mean_absolute_error": "mean absolute error", "accuracy": "accuracy",
+    "most_frequent_class": "share of the most frequent class",
+    "balanced_accuracy": "balanced accuracy", "log_loss": "log loss", "roc_auc": "area under ROC",
+    "average_precision": "average precision of the rarer class",
+    "rarer_class": "share of the rarer class",
+}  # fmt: skip
+"""Scores in words, by their names in `PredictionScores.scores` and in JSON."""
+
 CHECKED_ROWS = 20_000  # that a model is checked on: memory for all their columns
 
 

@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 import scipy  # whose parts are loaded when they are used
 
+from .._util.display import plain_number, write_numbers
+
 _LARGEST = 1e3  # critical value that is searched up to: that of few rows and many points
 
 
@@ -82,6 +84,29 @@ def tabulated_importance(values: np.ndarray, weight: np.ndarray) -> float:
     return float(importance_of(variances))
 
 
+def score_name(model: Any, target: str = "prediction", output: int | None = None) -> str:
+    """What the scores of a fitted model are: "log-odds of class Yes", say.
+
+    That is of all outputs, or of one of several.
+    """
+    classes, link = getattr(model, "classes_", None), getattr(model, "_link", "")
+    if getattr(model, "_of_times", False):
+        return "log hazard"
+    if classes is None:
+        name = {"log": f"logarithm of {target}", "logit": f"log-odds of {target}"}.get(link, target)
+        names = model._output_names() if output else []
+        return names[output] if output else name
+    if link == "cumulative logit":
+        return f"log-odds of classes above {classes[0]}"
+    if not link and model.loss == "log_loss":  # an additive SVM
+        link = "logit"
+    which = "each class"
+    if len(classes) == 2 or output is not None:
+        which = f"class {model._output_names()[output or 0]}"
+    what = {"logit": "log-odds", "softmax": "softmax score"}.get(link, "score")
+    return f"{what} of {which}"
+
+
 @dataclass(frozen=True)
 class ShapeFunction:
     """One feature's part of the score.
@@ -112,6 +137,8 @@ class ShapeFunction:
         Standard errors of the differences between neighbours of the grid.
     residual_df : float
         Residual degrees of freedom of the standard errors; infinity where the dispersion is known.
+    is_ordered : bool
+        Whether the levels have an order, in which they stand.
     """
 
     name: str
@@ -126,6 +153,28 @@ class ShapeFunction:
     ticks: tuple[tuple[float, str], ...] | None = None
     increment_errors: np.ndarray | None = None
     residual_df: float = np.inf
+    is_ordered: bool = False
+
+    def two_values_as_levels(self) -> ShapeFunction:
+        """The function of a feature of two values, such as 0 and 1, as that of two levels."""
+        if self.levels is not None or len(self.grid) != 2:
+            return self
+        names = dict(self.ticks or ())
+        levels = tuple(names.get(value, f"{value:.6g}") for value in self.grid.tolist())
+        return replace(
+            self, grid=np.arange(2.0), edges=np.arange(3) - 0.5, density=self.density[[0, -1]],
+            levels=levels, ticks=None, is_ordered=True,
+        )  # fmt: skip
+
+    def level_order(self, output: int = -1) -> np.ndarray:
+        """Positions of the levels as they are shown: in their order, by number, or by effect."""
+        values = self.values.reshape(len(self.grid), -1)[:, output]
+        if self.is_ordered:
+            return np.arange(len(values))
+        try:
+            return np.argsort([float(level) for level in self.levels or ()], kind="stable")
+        except ValueError:
+            return np.argsort(-values, kind="stable")
 
     def band(
         self, level: float = 0.95, *, simultaneous: bool = False
@@ -242,6 +291,10 @@ class Explanation:
         ``intercept + values.sum() == score``.
     output : str
         What the score is of: the class, or the prediction.
+    scale : str
+        What the score is, in words: "log-odds of class Yes", say.
+    mean : float, optional
+        The probability or the prediction that belongs to the score, where that is another number.
     """
 
     names: list[str]
@@ -251,13 +304,23 @@ class Explanation:
     score: float
     output: str = "score"
     errors: np.ndarray | None = None
+    scale: str = "score"
+    mean: float | None = None
+
+    @property
+    def summary(self) -> str:
+        """The score in words, and the probability or prediction that belongs to it."""
+        of_class = "class" in self.scale
+        mean = "" if self.mean is None else plain_number(self.mean, 4)
+        mean = mean and f" ({'probability' if of_class else 'prediction'} {mean})"
+        return f"{self.scale}: {plain_number(self.score)}{mean}"
 
     def __str__(self) -> str:
         order = np.argsort(-np.abs(self.values), kind="stable")
         width = max([len(name) for name in self.names] + [9])
         value_width = max([len(text) for text in self.shown] + [0])
         lines = [
-            f"{self.output}: {self.score:.6g}",
+            self.summary,
             f"  {'intercept'.ljust(width)}  {''.ljust(value_width)}  {self.intercept:+.4g}",
         ]
         for k in order:
@@ -306,8 +369,8 @@ class Explanation:
         )  # fmt: skip
         ax.set_yticks(range(len(labels)), labels, fontsize=8)
         ax.axvline(0, color="0.5", lw=0.7)
-        what = "prediction" if self.output == "prediction" else f"score of {self.output}"
-        title = f"{what} {self.score:.4g} = intercept {self.intercept:.4g} + bars"
-        ax.set_title(title, fontsize=9, loc="left")
+        ax.set_title(f"{self.summary}\nintercept {self.intercept:+.4g}", fontsize=9, loc="left")
+        write_numbers(ax.xaxis)
+        ax.set_xlabel(f"contribution to the {self.scale}", fontsize=8)
         ax.spines[["top", "right"]].set_visible(False)
         return ax

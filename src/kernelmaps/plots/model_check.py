@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._util.display import printable, shortened
+from .._util.display import printable, shortened, write_numbers
 from .._util.threads import evenly_spaced
 from .panels import STYLE, PanelDisplay
 
@@ -157,6 +157,7 @@ class CheckDisplay(PanelDisplay):
             ax.plot(panel["x"], panel["y"], ".", color="#2a6f97", ms=3, alpha=0.5, zorder=1)
             ax.plot(*panel["trend"], color="#d1495b", lw=1.2, zorder=2)
             ax.axhline(0, color="0.55", lw=0.7, zorder=0)
+            write_numbers(ax.xaxis, ax.yaxis)
             if panel["levels"] is not None:
                 names = [shortened(printable(level), 14) for level in panel["levels"]]
                 STYLE.label_levels(ax, range(len(names)), names)

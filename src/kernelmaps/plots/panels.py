@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._util import storage
 from .._util.arguments import check_count, is_number
-from .._util.display import printable, shortened
+from .._util.display import printable, shortened, write_numbers
 from .._util.threads import evenly_spaced
-from ..models.shapes import PairFunction, ShapeFunction
+from ..models.shapes import PairFunction, ShapeFunction, score_name
 from .shapes import output_names, shape_functions, sort_by_importance
 
 _COLORS = ("#2a6f97", "#d1495b", "#66a182", "#edae49", "#7d5ba6", "#8d6e63", "#00798c", "#b5651d",
@@ -160,12 +160,14 @@ def _shape_panel(
     values and of zero (and of most points), with a margin, which a missing value does not decide,
     as it may be rare and uncertain.
     """
+    shape = shape.two_values_as_levels()
     count = len(shape.grid)
     values, shown = shape.values.reshape(count, -1), np.arange(count)
     low, high = min(0.0, float(values.min())), max(0.0, float(values.max()))
     if shape.levels is not None:  # those with the largest effects
         size = np.abs(values).max(axis=1)
-        shown = np.sort(np.argsort(-size, kind="stable")[: STYLE.most_levels])
+        largest = np.argsort(-size, kind="stable")[: STYLE.most_levels]
+        shown = (order := shape.level_order())[np.isin(order, largest)]
     points = None if check is None else _partial_residuals(shape, shown, check)
     if points is not None and len(points):
         ends = np.percentile(points[:, 1], [100 - STYLE.points_within, STYLE.points_within])
@@ -208,7 +210,8 @@ def _partial_residuals(shape: ShapeFunction, shown: np.ndarray, check: Any) -> n
     column, residuals = check.columns[shape.name], check.partial_residuals[shape.name]
     if shape.levels is not None:
         place = {shape.levels[level]: k for k, level in enumerate(shown)}
-        column = np.array([place.get(name, np.nan) for name in column.tolist()], float)
+        names = [name if isinstance(name, str) else f"{name:.6g}" for name in column.tolist()]
+        column = np.array([place.get(name, np.nan) for name in names], float)
     rows = np.flatnonzero(np.isfinite(column))
     rows = rows[evenly_spaced(len(rows), STYLE.most_points)]
     return np.column_stack([column[rows], residuals[rows]])
@@ -226,6 +229,8 @@ class ShapeFunctionDisplay(PanelDisplay):
         Names of the curves in a panel, for more than two classes.
     title : str
         Of the whole figure.
+    score : str
+        What the functions add to, the name of the vertical axes: "log-odds of class Yes", say.
     simultaneous : bool
         Whether bands of 95 % cover whole functions at once, or each point (two standard errors).
     check : GamCheck, optional
@@ -240,6 +245,7 @@ class ShapeFunctionDisplay(PanelDisplay):
     classes: Sequence[Any] | None = None
     _: KW_ONLY
     title: str = ""
+    score: str = "score"
     simultaneous: bool = False
     check: Any = None
 
@@ -336,7 +342,7 @@ class ShapeFunctionDisplay(PanelDisplay):
             _require(len(selected) > 0, "derivative (of functions without a slope)", derivative)
         return cls(
             selected, output_names(estimator), title=type(estimator).__name__,
-            simultaneous=simultaneous, check=check,
+            score=score_name(estimator), simultaneous=simultaneous, check=check,
         )  # fmt: skip
 
     def plot(self, axes: Any = None, *, columns: int = 4) -> ShapeFunctionDisplay:
@@ -364,7 +370,7 @@ class ShapeFunctionDisplay(PanelDisplay):
             self._draw(ax, panel, floor, low, high)
             spec = ax.get_subplotspec()
             if spec is None or spec.is_first_col() or index == 0:
-                ax.set_ylabel("score", fontsize=8)
+                ax.set_ylabel(shortened(printable(self.score), STYLE.letters), fontsize=7)
         if self.classes is not None:
             handles = self.axes_[0].get_lines()[: len(self.classes)]
             legend = self.figure_.legend(
@@ -403,6 +409,7 @@ class ShapeFunctionDisplay(PanelDisplay):
             if panel["left_out"]:
                 count = f" ({len(names)} of {len(names) + panel['left_out']} levels)"
                 name = shortened(name, STYLE.letters - 14) + count
+        write_numbers(ax.yaxis, *([] if panel["levels"] else [ax.xaxis]))
         if panel["ticks"]:
             places, words = zip(*panel["ticks"], strict=True)
             ax.set_xticks(places, words, rotation=90 if len(words) > STYLE.upright_names else 0)
@@ -461,6 +468,8 @@ class PairFunctionDisplay(PanelDisplay):
         What to draw, in order; for several classes the last one's.
     title : str
         Of the whole figure.
+    score : str
+        What the functions add to, the name of the colours.
 
     See Also
     --------
@@ -469,6 +478,7 @@ class PairFunctionDisplay(PanelDisplay):
 
     pairs: Sequence[PairFunction]
     title: str = ""
+    score: str = "score"
 
     _panel, _border, _saved_columns = (3.4, 2.8), (4.5, 0.4), 3
 
@@ -508,7 +518,9 @@ class PairFunctionDisplay(PanelDisplay):
                 f"PairFunctionDisplay: this {type(estimator).__name__} has no pairs; fit it with "
                 "interactions='auto' or a list of pairs."
             )
-        return cls(estimator.pair_functions_, type(estimator).__name__)
+        names = output_names(estimator)  # the last one's is drawn
+        score = score_name(estimator, output=len(names) - 1 if names else None)
+        return cls(estimator.pair_functions_, type(estimator).__name__, score)
 
     def plot(self, axes: Any = None, *, columns: int = 3) -> PairFunctionDisplay:
         """Draw the heat maps, all on the same colour scale, which ends at `limits`.
@@ -538,5 +550,9 @@ class PairFunctionDisplay(PanelDisplay):
                 shown = [printable(names[k]) for k in ticks]
                 axis.set_ticks(ticks, shown, fontsize=7, parse_math=False)
             ax.xaxis.set_tick_params(rotation=90)
-        self.figure_.colorbar(image, ax=list(self.axes_), shrink=0.7, label="score", extend="both")
+        label = printable(self.score)
+        bar = self.figure_.colorbar(
+            image, ax=list(self.axes_), shrink=0.7, label=label, extend="both"
+        )
+        write_numbers(bar.ax.yaxis)
         return self

@@ -123,6 +123,15 @@ def output_names(model: Any) -> list[str] | None:
     return None if classes is None or len(classes) <= 2 else [str(item) for item in classes]
 
 
+def n_features_used(model: Any) -> int:
+    """Number of features in the terms of a model; a date, which has several terms, is one."""
+    reader = getattr(model, "reader_", None)
+    if reader is None:
+        return int(model.n_features_in_)
+    names = {reader.feature_names[j] for term in model.predictor_.terms for j in term.columns}
+    return sum(not names.isdisjoint(column.features) for column in reader.columns)
+
+
 def drop_names(feature_map: AdditiveMap) -> AdditiveMap:
     """The same map for rows without names of columns, such as a grid."""
     plain = copy.copy(feature_map)

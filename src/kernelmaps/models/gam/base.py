@@ -29,6 +29,7 @@ from ..._util.arguments import (
     refuse_masked,
 )
 from ..._util.devices import is_foreign
+from ..._util.display import plain_number
 from ..._util.schema import SchemaError, State, array, boolean, instance, integer, number
 from ..._util.sparse import check_sparse
 from ..._util.threads import limit_blas
@@ -52,7 +53,7 @@ from ..inputs import (
     without_rows,
 )
 from ..losses import GAM, BinomialCounts, JointLoss, Loss, find_loss
-from ..shapes import Explanation, PairFunction, ShapeFunction
+from ..shapes import Explanation, PairFunction, ShapeFunction, score_name
 from .comparison import fit_statistics
 from .design import (
     MAX_EXACT_ROWS,
@@ -630,7 +631,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
         facts = {
             "loss": f"{self.loss} ({loss.family} family, link: {loss.link})",
             "rows": self._n_rows,
-            "intercept": ", ".join(intercepts),
+            "score": score_name(self, "the mean"),
+            "intercept": ", ".join(intercepts) + self._describe_mean(model.intercept),
             "degrees of freedom": ", ".join(f"{value:.1f}" for value in self.edf_),
             "dispersion": ", ".join(f"{value:.4g}" for value in self.dispersion_),
         }
@@ -825,7 +827,27 @@ class GeneralizedAdditiveModel(BaseEstimator):
         return Explanation(
             self.term_names_, cells_by_term, values[:, k], float(self.predictor_.intercept[k]),
             float(scores[k]), self._output_names()[k], self.predictor_.errors(columns)[0, :, k],
+            score_name(self, output=k), self._mean_of(scores, k),
         )  # fmt: skip
+
+    def _describe_mean(self, scores: np.ndarray) -> str:
+        """The probability or mean that scores alone stand for, where they are another number."""
+        mean = None if len(scores) > 1 else self._mean_of(scores)
+        what = "probability" if self._of_labels else "mean"
+        return "" if mean is None else f", {what} {mean:.4g}"
+
+    def _mean_of(self, scores: np.ndarray, k: int = 0) -> float | None:
+        """The probability or prediction of scores, if it is another number than that of output k.
+
+        Of ordered classes it is that of being above the lowest one.
+        """
+        if self._of_labels:
+            probabilities = self.predictor_.probabilities(scores[None])[0]
+            of_class = probabilities[k] if len(scores) > 1 else 1 - probabilities[0]
+            return float(of_class)
+        if self._link == "identity" or k > 0:
+            return None
+        return float(self.predictor_.predictions(scores[None])[0])
 
     def _check_state(self) -> None:
         """Take what was loaded from the fitted object; SchemaError if it is of another model."""
@@ -854,4 +876,4 @@ def _describe_first_cell(column: Column, names: Mapping[float, str]) -> str:
     if column.is_category:
         return column.levels[column.codes[0]] if column.codes[0] >= 0 else "missing"
     value = column.values[0]
-    return "missing" if np.isnan(value) else names.get(value // 1, f"{value:.6g}")
+    return "missing" if np.isnan(value) else names.get(value // 1, plain_number(value))

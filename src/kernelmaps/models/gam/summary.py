@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._util.display import html_of, table_of
+from ..._util.display import html_of, plain_number, table_of
 from ..shapes import PairFunction, ShapeFunction, tabulated_importance
 from .codebooks import MISSING, OTHER, Codebook
 from .predictor import AdditivePredictor, FittedTerm
@@ -160,7 +160,11 @@ def shape_functions(
     books = [
         (term, model.books[term.columns[0]]) for term in model.pure_terms if len(term.columns) == 1
     ]
-    return [_shape(term, book, names.get(book.name, {}), residual_df) for term, book in books]
+    ordered = model.reader.ordered
+    return [
+        _shape(term, book, names.get(book.name, {}), residual_df, book.name in ordered)
+        for term, book in books
+    ]
 
 
 def pair_functions(model: AdditivePredictor, names: ValueNames) -> list[PairFunction]:
@@ -173,8 +177,9 @@ def pair_functions(model: AdditivePredictor, names: ValueNames) -> list[PairFunc
 
 
 def _shape(
-    term: FittedTerm, book: Codebook, names: Mapping[float, str], residual_df: float
-) -> ShapeFunction:
+    term: FittedTerm, book: Codebook, names: Mapping[float, str], residual_df: float,
+    is_ordered: bool,
+) -> ShapeFunction:  # fmt: skip
     values, errors = _drop_output_axis(term.values), _drop_output_axis(term.errors)
     counts = term.counts / max(float(term.counts.sum()), 1e-300)
     missing = np.stack([values[MISSING], errors[MISSING]]) if counts[MISSING] > 0 else None
@@ -194,7 +199,7 @@ def _shape(
         density = counts[codes]
     return ShapeFunction(
         term.name, grid, values[codes], edges, density, errors[codes], labels, missing,
-        term.importance, tuple(names.items()) or None, increments, residual_df,
+        term.importance, tuple(names.items()) or None, increments, residual_df, is_ordered,
     )  # fmt: skip
 
 
@@ -228,7 +233,7 @@ def _surface(t: int, model: AdditivePredictor) -> PairFunction:
     shares = term.counts[1:] / max(float(term.counts.sum()), 1e-300)
     cells = np.bincount(nearest[is_near], minlength=len(knots))
     density = np.where(is_near, (shares / np.maximum(cells, 1))[nearest], 0.0)
-    first, second = (tuple(f"{value:.4g}" for value in side) for side in sides)
+    first, second = (tuple(plain_number(value, 4) for value in side) for side in sides)
     return PairFunction(
         term.name, first, second, _drop_output_axis(values), _drop_output_axis(errors),
         density.reshape(values.shape[:2]), term.importance, model.books[term.columns[0]].name,
@@ -242,7 +247,7 @@ def _cell_label(book: Codebook, coarse: np.ndarray, cell: int, names: Mapping[fl
     ends = [float(book.nodes[code - 1]) for code in (codes[0], codes[-1])]
     if len(codes) == 1:
         return names.get(ends[0] // 1, book.label(int(codes[0])))
-    return " … ".join(names.get(end // 1, f"{end:.4g}") for end in ends)
+    return " … ".join(names.get(end // 1, plain_number(end, 4)) for end in ends)
 
 
 def _drop_output_axis(values: np.ndarray) -> np.ndarray:

@@ -599,5 +599,5 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         facts = {key: value for key, value in summary.facts.items() if key not in left_out}
         facts["loss"] = "cox (partial likelihood of log hazards, ties by Efron's method)"
         events = {"rows": f"{facts['rows']}, {self.n_events_} of them with an event"}
-        concordance = {"concordance": f"{self.concordance_:.4f}"}
+        concordance = {"concordance index": f"{self.concordance_:.4f}"}
         return replace(summary, facts={**facts, **events, **concordance})

@@ -23,7 +23,7 @@ from ...maps.base import AdditiveMap
 from ...maps.codes import Codes
 from ..inputs import refuse_training_on_gpu, weights_of
 from ..losses import SVM, find_loss, svm_loss
-from ..shapes import Explanation, ShapeFunction
+from ..shapes import Explanation, ShapeFunction, score_name
 from . import inputs, problem
 from .fitted import AdditiveMachine, FittedMap, sample_rows
 from .problem import Options, Progress, Targets
@@ -353,7 +353,10 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         row = x.iloc[0] if hasattr(x, "iloc") else np.asarray(x)[0]
         shown = [f"{float(value):.6g}" for value in row]
         score, label = intercept + values.sum(), self._output_names()[output]
-        return Explanation(self.term_names_, shown, values, intercept, score, label)
+        scale = score_name(self, output=output)
+        return Explanation(
+            self.term_names_, shown, values, intercept, score, label, scale=scale
+        )  # fmt: skip
 
     @property
     def feature_map_(self) -> AdditiveMap:
