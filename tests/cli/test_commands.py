@@ -238,13 +238,14 @@ def test_explain_draws_the_shapes(ridge, tmp_path):
 
 def test_settings_of_a_map_without_names_are_its_first_ones(csv, tmp_path):
     out = tmp_path / "m.kmap"
-    run("fit", csv, "-t", "label", "--out", out, "--map", "SplineMap(8, 1)", "--holdout", "none")
+    fit = ("fit", csv, "-t", "label", "--model", "ridge", "--map")
+    run(*fit, "SplineMap(8, 1)", "--out", out, "--holdout", "none")
     feature_map = kernelmaps.load(out).feature_map
     assert (feature_map.n_bases, feature_map.degree) == (8, 1)
     saved = tmp_path / "map.kmap"
     kernelmaps.save(kernelmaps.SplineMap(6, 1).fit(np.random.default_rng(0).random((50, 2))), saved)
     assert parse_map(str(saved)).get_params() == kernelmaps.SplineMap(6, 1).get_params()
-    assert_refused(2, "holds no map but", "fit", csv, "-t", "label", "--map", out)
+    assert_refused(2, "holds no map but", *fit, out)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ from kernelmaps.export.files import open_info
 from kernelmaps.plots.panels import PanelDisplay
 
 N = 400
-LEVELS = ["low", "mid", "top"]
 
 
 def cells(seed=0):
@@ -330,20 +329,6 @@ def labelled(path, labels, n=90):
     """A table of one number and one category, with a column of labels to predict."""
     a = [str(k % 13) for k in range(n)]
     return write(path, {"a": a, "b": ["xyz"[k % 3] for k in range(n)], "t": labels(n)})
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_explain_of_several_classes_has_a_line_for_each_term(tmp_path):
-    path = labelled(tmp_path / "d.csv", lambda n: [LEVELS[k % 13 // 5] for k in range(n)])
-    out = tmp_path / "m.kmap"
-    run("fit", path, "-t", "t", "-o", out)
-    lines = [line.split() for line in run("explain", out, "-o", tmp_path / "s.png").splitlines()]
-    heads = next(line for line in lines if line[:1] == ["term"])
-    assert heads == ["term", "importance", "p", "low", "mid", "top"]
-    [curve] = [line for line in lines if line[:1] == ["a"]]
-    assert curve[3].startswith("█")  # low where a is small
-    assert curve[5].endswith("█")
-    assert len([line for line in lines if line[:1] == ["b"]]) == 1
 
 
 @pytest.mark.usefixtures("undrawn")

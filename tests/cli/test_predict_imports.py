@@ -361,7 +361,7 @@ def test_machines_of_pairs_and_of_several_labels_are_read_with_their_estimator(r
 
 @pytest.mark.compiled
 def test_models_that_need_their_estimator_are_predicted_with_it(rows, tmp_path):
-    model = km.StreamingRidge(feature_map=km.HomogeneousMap()).fit(rows, rows[:, 0])
+    model = km.StreamingRidge().fit(rows, rows[:, 0])
     saved, data = save(model, tmp_path / "model.kmap"), write(rows, tmp_path / "new.csv")
     lines, packages = predict((saved, data))
     assert "sklearn" in packages

@@ -12,7 +12,6 @@ from kernelmaps.design.cosines import (
     alternation,
     gauss_start,
     harmonic_design,
-    interpolate,
     refined_design,
     remez_design,
 )
@@ -156,16 +155,6 @@ def test_gauss_start_recovers_a_mixture_of_cosines():
 def test_gauss_start_declines_indefinite_signatures():
     problem = build_problem(lambda lag: 1 - 3 * lag**2, (0, 2))
     assert gauss_start(problem, 6, 2.0) is None
-
-
-def test_interpolation_moves_with_its_nodes():
-    problem = build_problem("chi2", (1, 255))
-    start = gauss_start(problem, 5, problem.span)
-    nodes = (np.arange(5) + 0.5) * problem.span / 4.5 * 0.97
-    frequencies, weights = interpolate(problem, start, nodes)
-    np.testing.assert_allclose(
-        cosine_sum(nodes, (frequencies, weights)), problem.signature(nodes), atol=1e-12
-    )
 
 
 CASES = [

@@ -2,7 +2,6 @@
 
 from functools import partial
 from importlib import import_module
-from itertools import pairwise
 
 import array_api_compat.numpy as xp_numpy
 import numpy as np
@@ -17,7 +16,6 @@ from kernelmaps.engine import Spec, apply, evaluate, projections, record_paths
 from kernelmaps.engine.extent import extent_of, extent_of_rows
 from kernelmaps.engine.families import waves_arrays
 from kernelmaps.engine.piecewise import spec_of, table_of
-from kernelmaps.engine.projections import BLAS_COLUMNS, BLAS_VALUES, _partition
 from kernelmaps.engine.reference import evaluate_table
 from kernelmaps.engine.table import AFFINE, CODE, EDGES, LOG2, Table
 
@@ -321,19 +319,3 @@ def test_first_value_that_is_not_finite_is_found(value):
         assert not extent_of_rows(rows).is_finite
         assert find_not_finite(rows) == (77, 11)
         assert find_not_finite(sparse.csr_matrix(rows)) == (77, 11)
-
-
-@pytest.mark.parametrize("n_threads", [1, 2, 3, 4, 6])
-@pytest.mark.parametrize("shape", [(1, 1), (5, 3), (1, 20000), (20000, 1), (4000, 4100)])
-def test_threads_share_a_product_evenly(shape, n_threads):
-    rows, n = shape
-    operator = Spec("projection", {"matrix": np.zeros((2, n), np.float32)}, {"operator": "matrix"})
-    X = np.zeros((rows, 2), np.float32)
-    tiles, ranges, most = _partition(operator, X, X.dtype, 1 << 20, n_threads)
-    assert (tiles[0].start, tiles[-1].stop) == (0, n)
-    assert all(a.stop == b.start for a, b in pairwise(tiles))
-    widths = [tile.stop - tile.start for tile in tiles]
-    assert max(widths) - min(widths) <= 1
-    assert max(widths) <= BLAS_COLUMNS
-    assert most * max(widths) <= BLAS_VALUES
-    assert n < n_threads or len(tiles) * ranges % n_threads == 0

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
+from kernelmaps._util import storage
 from kernelmaps.engine import Spec
 from kernelmaps.exceptions import FileFormatError
 
@@ -59,21 +60,11 @@ def test_round_trips(tmp_path):
         assert again.parts[0].numbers["signed"] is None
 
 
-def test_truncated_foreign_and_newer_files_are_refused(tmp_path):
-    path = tmp_path / "map.kmap"
-    data = example().to_bytes()
-    path.write_bytes(data[:-10])
-    with pytest.raises(FileFormatError, match="damaged"):
-        Spec.load(path)
-    path.write_bytes(b"PK\x03\x04 a zip file of some other program, long enough to be read")
-    with pytest.raises(FileFormatError, match="not a kernelmaps file"):
-        Spec.load(path)
-    from kernelmaps._util import storage
-
+def test_newer_specs_are_refused(tmp_path):
     header = {"version": 99, "family": "f", "numbers": {}, "parts": []}
-    storage.write(path, "spec", header, {})
+    storage.write(tmp_path / "map.kmap", "spec", header, {})
     with pytest.raises(FileFormatError, match=r"version 99.*Upgrade"):
-        Spec.load(path)
+        Spec.load(tmp_path / "map.kmap")
 
 
 def test_only_plain_numbers():

@@ -28,13 +28,6 @@ def test_rows_are_orthonormal_times_root_d_over_m(method, entries, m, seed):
     np.testing.assert_allclose(P @ P.T, d / m * np.eye(m), atol=1e-12)
 
 
-@pytest.mark.parametrize(("method", "entries"), WAYS)
-def test_a_square_projector_is_a_rotation(method, entries, seed):
-    X = np.random.default_rng(seed).normal(size=(10, 8))
-    fitted = km.RandomOrthoprojector(8, entries, method=method, random_state=seed)
-    np.testing.assert_allclose(fitted.fit_transform(X) @ fitted.transform(X).T, X @ X.T, atol=1e-12)
-
-
 @pytest.mark.parametrize(("method", "entries"), WAYS[:2])
 def test_length_ratio_has_the_law_of_an_orthoprojection(method, entries, seed):
     """(m/d)·‖Px‖²/‖x‖² is Beta(m/2, (d−m)/2) for uniform rows: Kolmogorov-Smirnov, level 1e-6."""

@@ -48,7 +48,7 @@ def test_even_sizes_leave_out_the_constant():
 def test_error_on_the_digits_falls_and_stays_below_that_of_other_periods(kernel):
     """On rows that the period was not chosen on, hence the tolerance."""
     X = km.datasets.load("digits").X_train[:250]
-    sizes = (1, 2, 3, 4, 5, 6, 7, 9, 11)
+    sizes = (1, 2, 3, 6, 11)
     errors = {
         period: np.array([
             km.kernel_error(km.HomogeneousMap(kernel, n, period=period).fit(X), X).max
@@ -58,7 +58,7 @@ def test_error_on_the_digits_falls_and_stays_below_that_of_other_periods(kernel)
     }  # fmt: skip
     best = errors.pop("auto")
     assert np.all(best[1:] <= 1.02 * best[:-1])
-    assert best[[0, 2, 5, 8]] == pytest.approx(sorted(best[[0, 2, 5, 8]])[::-1])
+    assert best[[0, 2, 3, 4]] == pytest.approx(sorted(best[[0, 2, 3, 4]])[::-1])
     for others in errors.values():
         assert np.all(best <= 1.05 * others)
 
@@ -124,20 +124,3 @@ def test_kernels_with_a_kink_have_more_columns_by_default(seed):
     for name, size in sizes.items():
         assert km.HomogeneousMap(name).fit_transform(X).shape[1] == size
         assert check_columns(km.DesignedMap(name), km.kernels.get(name).signature) == size
-
-
-def test_the_default_of_the_intersection_follows_steps_far_from_zero(seed):
-    """Values like those of satellite images: steps within a factor of 6, which 5 cosines blur."""
-    from sklearn.linear_model import Ridge
-
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(27, 157, (3000, 4))
-    y = np.sum(np.floor(X / 33) % 2, axis=1)
-    scores = {}
-    for name, one in {
-        "default": km.HomogeneousMap("intersection"),
-        "five": km.HomogeneousMap("intersection", 5),
-    }.items():
-        Z = one.fit_transform(X)
-        scores[name] = Ridge(1e-3 * np.mean(Z**2)).fit(Z[:2000], y[:2000]).score(Z[2000:], y[2000:])
-    assert scores["five"] < scores["default"] - 0.07

@@ -162,21 +162,6 @@ def test_long_names_of_classes_stay_on_the_figure():
     assert box.x1 <= figure.bbox.width
 
 
-def test_ridge_models_of_a_frame_keep_its_names():
-    pandas = pytest.importorskip("pandas")
-    rng = np.random.default_rng(0)
-    frame = pandas.DataFrame({"age": rng.random(60), "size": rng.random(60)})
-    model = km.StreamingRidge(feature_map=km.SplineMap(5)).fit(frame, frame["age"])
-    assert [item.name for item in shape_functions(model)] == ["age", "size"]
-
-
-def test_a_display_draws_the_functions_that_it_has_now(model):
-    display = ShapeFunctionDisplay.from_model(model, names=NAMES)
-    display.shapes = display.shapes[:2]
-    display.plot()
-    assert len(display.axes_) == len(display.panels) == 2
-
-
 def test_simultaneous_bands_are_wider(rows):
     model = km.AdditiveRegressor().fit(*rows)
     single, all_at_once = (

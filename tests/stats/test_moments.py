@@ -226,13 +226,3 @@ def test_a_row_of_the_product_is_never_longer_than_the_bound(seed, monkeypatch):
     )
     Moments().update(np.ones((2 * BLOCK_ROWS + 5, 1), dtype=np.float32))
     assert lengths == [BLOCK_ROWS, BLOCK_ROWS, 5]
-
-
-def test_grouped_sums_touch_only_the_classes_of_the_block(seed):
-    # 1000 classes, 3 in the block: the partial sums have 3 rows, so cost does not grow with c.
-    stats = Moments("class", classes=np.arange(1000))
-    Z = np.random.default_rng(seed).normal(size=(30, 4))
-    stats.update(Z, np.arange(30) % 3)
-    assert stats.partial(Z, np.arange(30) % 3).V.shape == (3, 4)
-    assert stats.V.shape == (1000, 4)
-    np.testing.assert_allclose(stats.y_mean[:4], [1 / 3, 1 / 3, 1 / 3, 0])

@@ -98,8 +98,12 @@ def by_name(tables):
     }
 
 
-@pytest.mark.parametrize("kind", ["rates", "classes"])
-@pytest.mark.parametrize("step", [None, {"age": 5, "power": [20.0, 50, 100], "day": 0.25}])
+STEPS = {"age": 5, "power": [20.0, 50, 100], "day": 0.25}
+
+
+@pytest.mark.parametrize(
+    ("kind", "step"), [("rates", None), ("rates", STEPS), ("classes", {"age": 5, "power": 20})]
+)
 def test_a_tariff_by_hand_is_the_prediction_of_rounded_rows(models, rows, kind, step):
     model, X = models[kind], unusual(rows)
     tables = model.to_tables(step)

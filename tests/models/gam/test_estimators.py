@@ -419,7 +419,7 @@ def test_files_of_tables_that_do_not_fit_together_are_refused(tmp_path, fitted):
     "estimator",
     [
         km.AdditiveRegressor(),
-        km.AdditiveClassifier(interactions="auto", weights="frequency"),
+        km.AdditiveClassifier(weights="frequency"),
     ],
     ids=str,
 )

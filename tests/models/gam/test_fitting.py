@@ -6,7 +6,6 @@ from loss_of_targets import make_loss
 
 from kernelmaps.models.gam.bases import number_bases
 from kernelmaps.models.gam.fitting import ADDING, WarmStart, fit_added_terms, fit_bordered
-from kernelmaps.models.rows import term_rows
 from kernelmaps.models.rows.term_rows import TermRows
 from kernelmaps.models.solvers.pirls import fit_penalised
 from kernelmaps.models.solvers.reml import Penalties, estimate_smoothing
@@ -71,38 +70,3 @@ def test_a_rough_fit_of_added_terms_is_nearly_the_exact_one(seed, loss):
     gap, gain = objective(rough.beta) - exact.objective, objective(beta) - exact.objective
     share = 1e-5 if loss == "squared_error" else 0.1
     assert -1e-9 * exact.objective < gap < share * gain
-
-
-@pytest.fixture
-def hessians(monkeypatch):
-    """One entry for each Gram matrix that is computed."""
-    calls, plain = [], term_rows.cross_products
-    monkeypatch.setattr(term_rows, "cross_products", lambda *a: calls.append(1) or plain(*a))
-    return calls
-
-
-def test_the_last_steps_have_exact_gradients_and_an_earlier_hessian(seed, hessians):
-    rows = three_columns(seed, "log_loss")
-    penalties, kind = Penalties.from_bases(rows.bases), make_loss("log_loss", rows.y)
-    fit = fit_penalised(rows, kind, np.full(penalties.count, 8.0))
-    assert fit.converged
-    assert len(hessians) < fit.n_iter
-    gradient = rows.at(kind, fit.beta).gradient() + penalties.diagonal(fit.rho) * fit.beta
-    active = np.flatnonzero(fit.beta)
-    at = np.searchsorted(fit.active, active)
-    covariance = fit.covariance[np.ix_(at, at)]
-    assert 0.5 * gradient[active] @ covariance @ gradient[active] < 1e-12 * fit.objective
-
-
-def test_a_warm_start_needs_one_hessian(seed, hessians):
-    """From the coefficients and smoothing parameters of an earlier fit, to a minimum."""
-    rows, kind = three_columns(seed, "log_loss"), make_loss("log_loss", np.ones(2))
-    before = fit_penalised(rows, kind, np.full(Penalties.from_bases(rows.bases).count, 8.0))
-    hessians.clear()
-    fit = fit_penalised(rows, kind, before.rho, beta=before.beta + 0.01)
-    assert fit.converged
-    assert len(hessians) == 1
-    np.testing.assert_allclose(fit.objective, before.objective, rtol=1e-3)
-    again = fit_penalised(rows, kind, fit.rho, np.ones(len(fit.rho), bool))
-    # All but what coefficients outside of the active set would bring.
-    assert -1e-9 < fit.objective / again.objective - 1 < 1e-5

@@ -8,7 +8,7 @@ from loss_of_targets import make_loss
 
 from kernelmaps.models.losses import Loss
 from kernelmaps.models.rows.normal_equations import NormalEquations
-from kernelmaps.models.solvers.newton import LbfgsMemory, Objective, halved_step, minimise
+from kernelmaps.models.solvers.newton import LbfgsMemory, Objective, minimise
 
 
 @dataclass
@@ -95,29 +95,3 @@ def test_steps_satisfy_the_secant_equation(seed):
     count = len(memory.steps)
     memory.add(step, -step)  # of negative curvature
     assert len(memory.steps) == count
-
-
-def test_shorter_steps_are_tried_only_where_they_may_lead_lower(seed):
-    """A convex P that falls towards the target has higher values at all shorter steps."""
-    rng = np.random.default_rng(seed)
-    Z = rng.normal(size=(50, 3))
-    y = np.sign(Z[:, 0] + rng.normal(size=50))
-    evaluated = []
-
-    class CountedRows(MatrixRows):
-        def at(self, loss, beta):
-            evaluated.append(beta)
-            return super().at(loss, beta)
-
-    objective = Objective(CountedRows(Z, y, np.ones(50)), make_loss("log_loss", y), np.ones(3))
-    minimum = minimise(objective, objective.at(np.zeros(3))).point
-    start = minimum.beta + 3 * rng.normal(size=3)
-    too_low = objective.value(minimum) - 1.0
-    evaluated.clear()
-    assert halved_step(objective, start, minimum.beta, too_low) is None
-    assert len(evaluated) == 2
-    # Beyond the minimum, P rises: the step is halved until it is low enough.
-    far = minimum.beta + 64 * (minimum.beta - start)
-    point, is_full = halved_step(objective, start, far, objective.value(objective.at(start)))
-    assert not is_full
-    assert objective.value(point) <= objective.value(objective.at(start))

@@ -1,13 +1,11 @@
 """Products with a Hessian are those of the matrix, and steps by them those of Newton."""
 
 import numpy as np
-import pytest
 
 import kernelmaps as km
 from kernelmaps.models.rows.band_rows import BandRows
 from kernelmaps.models.rows.map_bands import bands_of
 from kernelmaps.models.rows.map_tables import make_tables
-from kernelmaps.models.solvers import newton_cg
 from kernelmaps.models.solvers.newton_cg import (
     CentredHessian,
     Preconditioner,
@@ -71,25 +69,6 @@ def test_conjugate_gradients_end_where_the_matrix_does(seed):
     assert one == 1
     np.testing.assert_allclose(exact, solution, atol=1e-5)
     assert conjugate_gradients(*arguments, 0.1, lambda residual: True)[1] == 0
-
-
-@pytest.mark.parametrize("most", [newton_cg.MOST_FACTORISED, 1])
-def test_a_hessian_is_factorised_once_products_took_as_long(monkeypatch, seed, most):
-    monkeypatch.setattr(newton_cg, "MOST_FACTORISED", most)
-    _, rows, weight, _ = problem(seed)
-    hessian = CentredHessian.from_weight(rows, weight, True)
-    preconditioner = Preconditioner()
-    blocks = preconditioner.prepare(hessian)
-    p, n_rows = rows.n_weights, np.count_nonzero(weight)
-    preconditioner.n_products = int((rows.gram_cost + p**3 / 64 / n_rows) / rows.entries_per_row)
-    assert preconditioner.prepare(hessian) is blocks
-    preconditioner.n_products += 1
-    factorised = preconditioner.prepare(hessian)
-    assert (factorised is blocks) == (preconditioner.gram is None) == (most == 1)
-    # A factor serves until products took as long again; blocks, as long as the weights hardly move.
-    assert preconditioner.prepare(hessian) is factorised
-    other = CentredHessian.from_weight(rows, weight[::-1].copy(), True)
-    assert (preconditioner.prepare(other) is factorised) == (most > 1)
 
 
 def test_rows_whose_weight_has_changed_are_added_to_the_hessian(seed, monkeypatch):

@@ -8,8 +8,7 @@ from loss_of_targets import make_loss
 
 from kernelmaps.models.gam.bases import category_basis, number_bases
 from kernelmaps.models.losses import GAM, losses_for
-from kernelmaps.models.rows import term_rows
-from kernelmaps.models.rows.term_rows import GramCache, TermRows
+from kernelmaps.models.rows.term_rows import TermRows
 from kernelmaps.models.solvers import pirls, reml
 from kernelmaps.models.solvers.pirls import fit_penalised
 from kernelmaps.models.solvers.reml import Penalties
@@ -143,24 +142,3 @@ def test_the_covariance_is_that_of_the_minimum(loss, seed):
     precision = problem.gram + np.diag(penalties.diagonal(rho))
     expected = fit.dispersion * np.linalg.inv(precision)
     np.testing.assert_allclose(fit.covariance, expected, atol=1e-5 * np.abs(expected).max())
-
-
-def test_screened_fits_use_a_cached_gram_matrix(monkeypatch, seed):
-    """The same fit, with no products of terms but those that are cached."""
-    monkeypatch.setattr(pirls, "PIRLS", replace(pirls.PIRLS, screen_above=1))
-    rows = rows_for("squared_error", seed)
-    loss, start = make_loss("squared_error", rows.y), np.full(3, np.log(len(rows.y)))
-    expected = fit_penalised(rows, loss, start)
-    cached = replace(rows, gram_cache=GramCache())
-    cached.squared_problem()
-    new_terms = []
-
-    def products(codes, values, weight, response, n_jobs, cached):
-        new_terms.append(cached is None or any(cached[1]))
-        return cross_products(codes, values, weight, response, n_jobs, cached)
-
-    cross_products = term_rows.cross_products
-    monkeypatch.setattr(term_rows, "cross_products", products)
-    fit = fit_penalised(cached, loss, start)
-    assert new_terms == [False]
-    np.testing.assert_allclose(fit.beta, expected.beta, atol=1e-9)

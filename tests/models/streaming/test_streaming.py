@@ -18,7 +18,6 @@ from sklearn_checks import broken
 
 import kernelmaps as km
 from kernelmaps.models.solvers import quadratic
-from kernelmaps.stats import Moments
 from kernelmaps.stats.moments import fold_of_row
 
 MAP = RBFSampler(gamma=0.1, n_components=40, random_state=0)
@@ -254,28 +253,6 @@ def test_gcv_is_leave_one_out_with_mean_leverage(seed):
         np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
-def test_few_strengths_are_factorised_and_many_share_a_spectrum(seed, monkeypatch):
-    X, Y, _ = regression(seed)
-    stats = Moments("real").update(X, Y)
-    columns, taken = np.arange(6), []
-    for name in ("_cholesky_solution", "spectrum_of"):
-        function = getattr(quadratic, name)
-        monkeypatch.setattr(
-            quadratic, name, lambda *a, f=function, n=name: taken.append(n) or f(*a)
-        )
-    alphas = np.logspace(-2, 2, 20)
-    many = quadratic.ridge_path(stats, columns, alphas)
-    assert taken == ["spectrum_of"]
-    few = quadratic.ridge_path(stats, columns, alphas[:3])
-    assert taken[1:] == ["_cholesky_solution"] * 3
-    np.testing.assert_allclose(few, many[:3], rtol=1e-10)
-    taken.clear()
-    for alpha in (0.0, 1e-15 * np.trace(stats.scatter())):  # no factor need exist, a spectrum does
-        found = quadratic.ridge_path(stats, columns, [alpha])
-        np.testing.assert_allclose(found[0], quadratic.spectrum_of(stats, columns).ridge(alpha))
-    assert set(taken) == {"spectrum_of"}
-
-
 def test_few_rows_are_solved_in_the_space_of_their_rank(seed, monkeypatch):
     """No matrix of all columns is decomposed; criteria and solutions are those of all of it."""
     rng = np.random.default_rng(seed)
@@ -446,19 +423,6 @@ def test_columns_may_be_a_mask(seed):
 
 
 # ---- maps ---------------------------------------------------------------------------------------
-
-
-def test_unfitted_map_is_cloned_and_fitted_on_a_sample(seed):
-    X, Y, _ = regression(seed, 20_000)
-    from sklearn.preprocessing import StandardScaler
-
-    scaler = StandardScaler()
-    model = km.StreamingRidge(1.0, scaler).fit(X, Y)
-    assert not hasattr(scaler, "mean_")
-    n_ends = model.feature_map_.n_samples_seen_ - 4096  # rows with the ends of a column
-    assert 2 <= n_ends <= 2 * X.shape[1]
-    stream = km.StreamingRidge(1.0, scaler).fit(iter(chunked(X, Y)))
-    np.testing.assert_allclose(stream.feature_map_.mean_, model.feature_map_.mean_, rtol=1e-12)
 
 
 def test_predictions_of_any_source(seed, tmp_path):

@@ -63,24 +63,6 @@ def test_positions_are_those_of_the_readable_form_to_half_a_fraction(dtype, monk
     assert error.max() > 0.5**bits / 4  # and not by accident the values themselves
 
 
-def test_the_basis_of_fractions_is_the_basis_there():
-    X, _ = data(d=3)
-    feature_map = km.SplineMap(9, degree=3, order=1).fit(X)
-    bands = bands_of(feature_map.spec_, X, np.dtype(np.float64))
-    looked_up = map_tables.tabulate_fractions(map_tables.make_tables(bands, X, np.float64, 1), 4)
-    table, block = bands.table, looked_up.basis.values
-    bins = int(table.bins[0])
-    low, high = feature_map.domain_[0][0], feature_map.domain_[1][0]
-    at = np.repeat(np.linspace(low, high, (bins << 4) + 1)[:, None], 3, axis=1)
-    width = block.n_columns
-    found = np.zeros((len(at), looked_up.stride + width))
-    rows = block.coef.reshape(-1, width)[: len(at)]
-    for k, first in enumerate(block.first[: len(at)]):
-        found[k, first : first + width] = rows[k]
-    wanted = km.SplineMap(9, degree=3, order=0, domain=(low, high)).fit(at[:, :1])
-    np.testing.assert_allclose(found[:, :9], wanted.transform(at[:, :1]), atol=1e-6)
-
-
 def certificate(model, X, y):
     """Primal value and gap from the duals alone, in NumPy, by the features that nobody stores."""
     psi = model.feature_map_.transform(X.astype(np.float64))
