@@ -158,7 +158,7 @@ def _low_dim_figures(record: Any) -> list[Line]:
         "4, 11D discrete, by one linear program": "multiples of 0.1, without an exchange",
         "1, harmonics, negative weights left out": "largest error; the paper draws it",
         "2, half harmonics, 4D": "largest error; the paper draws it",
-        "3, FastFood, 32D": f'sampling="structured", {draws}',
+        "3, FastFood, 32D": f'orthogonal blocks: sampling="structured" of 2 features, {draws}',
         "3, random Fourier, 32D": draws,
         "4, 64D random Fourier": draws,
     }
