@@ -225,6 +225,20 @@ def test_folds_give_the_held_out_errors(seed, size):
     np.testing.assert_allclose(model.coef_, whole.coef_, atol=1e-9)
 
 
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
+def test_folds_may_lack_a_class(seed, multi_class):
+    X = np.random.default_rng(seed).normal(size=(40, 3))
+    y, alphas = np.repeat(["a", "b", "rare"], [20, 19, 1]), [0.1, 10.0]
+    model = km.StreamingRidgeClassifier(alphas, validation=3, multi_class=multi_class).fit(X, y)
+    if multi_class == "ovr":
+        fold = fold_of_row(np.arange(40), 3)
+        Y = (y[:, None] == model.classes_).astype(float)
+        held_out = [np.flatnonzero(fold == f) for f in range(3)]
+        expected = naive_errors(X, Y, np.ones(40), alphas, np.eye(3), held_out)
+        np.testing.assert_allclose(model.cv_results_["mean_squared_error"][0], expected, rtol=1e-8)
+    assert model.alpha_ in alphas
+
+
 @pytest.mark.parametrize("size", [None, 6])
 def test_leave_one_out_is_exact(seed, size):
     X, Y, w = regression(seed, 60)

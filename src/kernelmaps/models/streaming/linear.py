@@ -222,6 +222,7 @@ class LinearProblem:
                 continue
             train = self.total.minus(held_out)
             check_rows(model, train)
+            held_out = held_out.with_classes(self.total.classes)
             for s, columns in enumerate(candidates):
                 W, _ = self._weights(train, columns, alphas)
                 for weights, *both in self._split_by_problem(W, train, held_out):
