@@ -127,6 +127,15 @@ class LinearProblem:
         kernel = np.zeros_like(rank)
         return cls(model, total.projected(U), folds, rank, kernel, U, U, values)
 
+    @classmethod
+    def in_span_of_rows(cls, model: Any, stats: Any, axes: np.ndarray) -> LinearProblem:
+        """Make the problem of few rows from sums in orthonormal coordinates of their span."""
+        folds = stats.parts if isinstance(stats, FoldMoments) else []
+        total = stats.total() if folds else stats
+        check_rows(model, total)
+        zeros = np.zeros(axes.shape[1], dtype=np.intp)
+        return cls(model, total, folds, zeros, zeros, axes)
+
     @property
     def diagonal(self) -> bool:
         """Whether the scatter is diagonal: a PCA of these very rows (errata 2.23)."""
@@ -156,7 +165,7 @@ class LinearProblem:
 
     def count_components(self, columns: np.ndarray) -> Any:
         """PCA size that some columns are: None, a number, or one for each kernel."""
-        if self.back is None:
+        if self.back is None or not self.model._has_pca():
             return None
         features = self.model._fitted_maps
         counts = np.bincount(self.kernel[columns], minlength=len(features.parts)).tolist()
@@ -222,6 +231,7 @@ class LinearProblem:
                 continue
             train = self.total.minus(held_out)
             check_rows(model, train)
+            held_out = held_out.with_classes(self.total.classes)
             for s, columns in enumerate(candidates):
                 W, _ = self._weights(train, columns, alphas)
                 for weights, *both in self._split_by_problem(W, train, held_out):
@@ -330,7 +340,13 @@ class StreamingLinear(BaseEstimator):
             zero = Moments(tag=features.tag)
             unlabelled = rows.fold_rows(self, extra, zero, features, options, "unlabeled")
             self._pca_stats = unlabelled.merge(self._total().features_only())
-        self._solve(lambda loo: rows.fold_rows(self, source, loo, features, options))
+        problem = None
+        if self._has_few_rows(source):
+            source, axes = rows.rotate_rows(self, source)
+            features = rows.Features([rows.Part(None, None)])
+            stats = rows.fold_rows(self, source, self._empty(features, classes), features)
+            problem = LinearProblem.in_span_of_rows(self, stats, axes)
+        self._solve(lambda loo: rows.fold_rows(self, source, loo, features, options), problem)
         options.remove_files()
         return self
 
@@ -458,10 +474,18 @@ class StreamingLinear(BaseEstimator):
         models = [problem.solve(columns, alphas)[:2] for columns in problem.candidates(sizes)]
         return Path(sizes, alphas, *map(np.array, zip(*models)))
 
-    def _solve(self, second_pass: Callable[[Any], Any] | None = None) -> None:
+    def _has_few_rows(self, source: Source) -> bool:
+        """Whether to solve in the span of the rows: ridge penalties are the same there."""
+        return False
+
+    def _solve(
+        self,
+        second_pass: Callable[[Any], Any] | None = None,
+        problem: LinearProblem | None = None,
+    ) -> None:
         sizes = self._sizes()
         with rows.solve_on_device(self):
-            problem = LinearProblem.project(self, sizes)
+            problem = LinearProblem.project(self, sizes) if problem is None else problem
             self._solution = problem.best_solution(sizes, second_pass)
 
     # ---- parameters -------------------------------------------------------------------------
@@ -754,13 +778,13 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
         """Whether the targets are indicator matrices."""
         return getattr(self, "_y_ndim", 1) == 2
 
-    def _solve(self, second_pass: Any = None) -> None:
+    def _solve(self, second_pass: Any = None, problem: LinearProblem | None = None) -> None:
         if len(self.classes_) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs rows of at least 2 classes; the data contain only "
                 f"one class: {self.classes_.tolist()}"
             )
-        super()._solve(second_pass)
+        super()._solve(second_pass, problem)
 
     @property
     def classes_(self) -> np.ndarray:
