@@ -22,7 +22,7 @@ from .columns import ColumnSelection, column_positions, no_target
 from .datasets import load, names
 from .files import open_table
 from .sources import Block, Source, joined
-from .tables import TableSource, open_source, read_complete_column
+from .tables import TableSource, load_table, open_source, read_complete_column
 
 
 def open_rows(
@@ -139,7 +139,7 @@ class Rows:
     Attributes
     ----------
     name : str
-    X : ndarray or CSR matrix
+    X : ndarray, CSR matrix, or data frame of a table that was read as it is
     y : ndarray or None
     columns : list of str or None
         Names of the features, where the source has them.
@@ -199,6 +199,7 @@ def read_rows(
     keep: Sequence[str] = (),
     need_target: bool = False,
     with_target: bool = True,
+    numeric: bool = True,
     **options: Any,
 ) -> Rows:
     """Read the rows of a file or of a named dataset.
@@ -222,6 +223,9 @@ def read_rows(
         Whether to refuse data without a target.
     with_target : bool
         False reads no target: rows to predict need not have one.
+    numeric : bool
+        False reads a file as it is, into a data frame: text, dates and gaps. Rows without a target
+        are left out.
     **options : str or sequence of str
         How the file is read: those of :func:`open_table`.
 
@@ -241,20 +245,24 @@ def read_rows(
         raise FileNotFoundError(
             f"there is no file {os.fspath(source)!r}, nor a dataset of that name ({known_names})."
         )
+    elif not numeric and file is not None:
+        features, target = selection.resolve_in(file.names, str(path), need_target=True)
+        table, y, *_ = load_table(file, target, columns=list(dict.fromkeys([*features, *keep])))
+        cells = {column: table.column(column).to_pylist() for column in keep}
+        rows = Rows(str(path), table.select(features).to_pandas(), y, features, target, cells)
     else:
         if file is not None:
             needs = {"need_target": need_target, "with_target": with_target}
             _, target_to_read = selection.resolve_in(file.names, str(file), **needs)
             column_positions(file.names, keep, str(file))
         opened = open_rows(file or path, selection, with_target=with_target and file is None)
-        y = None
-        if file is not None and target_to_read is not None:  # by all of its cells
-            y = read_complete_column(file.table([target_to_read]), target_to_read, file.locate_row)
         blocks = list(opened.blocks(_BLOCK_ROWS)) or [Block(np.empty((0, opened.n_features or 0)))]
         block = joined(blocks)
-        y = block.y if file is None else y
+        y = block.y
+        if file is not None and target_to_read is not None:  # by all of its cells
+            y = read_complete_column(file.table([target_to_read]), target_to_read, file.locate_row)
         rows = Rows(str(path), block.X, y, opened.columns, target_to_read)
-    if keep:
+    if keep and not rows.extra_columns:
         rows = replace(rows, extra_columns=read_columns(file or source, keep))
     if not with_target:
         rows = replace(rows, y=None, target=None)
