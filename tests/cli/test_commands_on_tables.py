@@ -440,7 +440,7 @@ def test_a_table_is_edited(model, rides, tmp_path):
                           ("Rome=1", "column 'city' has no level 'Rome'")):  # fmt: skip
         assert_refused(2, words, "edit", model, out, "--term", "city", "--effect", option)
     ends = ["--term", "area", "--effect", "0", "--between", "a,b"]
-    assert_refused(2, "--between must be LOW,HIGH", "edit", model, out, *ends)
+    assert_refused(2, "--between must be numbers with commas", "edit", model, out, *ends)
 
 
 def test_the_commands_of_the_tutorial_run(tmp_path, monkeypatch):

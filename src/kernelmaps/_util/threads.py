@@ -111,14 +111,14 @@ def rows_per_thread(columns: int) -> int:
 
 
 def map_in_threads(
-    function: Callable[[Any], Result], items: Sequence[Any], n_jobs: int | None, grain: int = 1
+    function: Callable[[Any], Result], items: Sequence[Any], n_jobs: int | None
 ) -> list[Result]:
     """``[function(item) for item in items]``, several at a time; see `in_threads`."""
 
     def work(begin: int, end: int) -> list[Result]:
         return [function(item) for item in items[begin:end]]
 
-    return [result for results in in_threads(work, len(items), n_jobs, grain) for result in results]
+    return [result for results in in_threads(work, len(items), n_jobs) for result in results]
 
 
 def in_threads(

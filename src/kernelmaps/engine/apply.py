@@ -9,13 +9,14 @@ import numpy as np
 import scipy
 
 from .._util.compiling import interpreted, make_read_only
+from .._util.devices import namespace_of
 from .._util.sparse import check_sparse, is_sparse
 from .._util.threads import BLOCK_BYTES, in_threads, limit_threads, row_blocks, rows_per_thread
 from . import gpu
 from .extent import Extent, extent_of
 from .families import CURVES, apply_joint, joint_columns
 from .outputs import check_out, note_path, output_dtype
-from .reference import evaluate, evaluate_table, namespace, real_rows
+from .reference import evaluate, evaluate_table, real_rows
 from .spec import Spec, check_width
 from .table import CODE, Table
 from .table.layout import layout_of
@@ -122,7 +123,7 @@ def apply_array_api(spec: Spec, X: Any, check: int = gpu.ANY) -> tuple[Any, bool
         note_path(f"gpu:{spec.family}")
         return gpu.apply(spec, X, check=check)
     note_path(f"reference:{spec.family}")
-    return evaluate(spec, real_rows(X, namespace(X))), False
+    return evaluate(spec, real_rows(X, namespace_of(X))), False
 
 
 def apply_sparse_tensor(spec: Spec, X: Any) -> Any:
@@ -155,7 +156,7 @@ def sums_array_api(table: Table, X: Any, check: int = gpu.FINITE) -> tuple[Any, 
 
     Also, whether a value was found that `check` refuses, or that is outside the table's range.
     """
-    xp = namespace(X)
+    xp = namespace_of(X)
     if gpu.usable_for(X):
         note_path("gpu:sums")
         return gpu.sums(table, X, check)

@@ -10,12 +10,13 @@ import numpy as np
 import scipy
 
 from .._util.compiling import interpreted, make_read_only
+from .._util.devices import namespace_of
 from .._util.sparse import check_sparse, is_sparse
 from .._util.threads import in_threads
 from . import gpu
 from .outputs import note_path, output_dtype
 from .piecewise import spec_of, stored_table, table_of
-from .reference import namespace, positions, real_rows
+from .reference import positions, real_rows
 from .spec import Spec, check_width
 from .table import AFFINE, CODE, EDGES, Table
 from .table.layout import TOP, code_bins
@@ -141,7 +142,7 @@ def _encode_dense(
 def _encode_by_formula(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any, bool]:
     """Codes as numbers, and whether all values were in range, for floats of any library."""
     note_path("encode:reference")
-    xp, table = namespace(X), stored_table(spec, np.dtype(np.float64))
+    xp, table = namespace_of(X), stored_table(spec, np.dtype(np.float64))
     put = partial(xp.asarray, dtype=X.dtype, device=getattr(X, "device", None))
     least, most = (put(np.array(end)) for end in (lower, upper))
     without_nan = xp.where(xp.isnan(X), xp.zeros_like(X), X)
@@ -156,7 +157,7 @@ def _encode_by_formula(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any,
 
 def _encode_array_api(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any, bool]:
     """Codes of another library's rows: by the kernel on a GPU, else by the readable form."""
-    xp = namespace(X)
+    xp = namespace_of(X)
     X = real_rows(X, xp)
     dtype = np.dtype(np.float64 if X.dtype == xp.float64 else np.float32)
     table = stored_table(spec, dtype)

@@ -199,7 +199,7 @@ def fit_kernel(name: Any, X: Any, random_state: Any = 0) -> Kernel:
     γ = ½ / mean squared length, so that k(x, x) is about 1. A kernel object is taken as it is.
     """
     kernel = kernels.get(name)
-    if isinstance(name, Kernel) or get_sort(kernel) in ("additive", "skewed"):
+    if isinstance(name, Kernel) or get_sort(kernel) == "additive":
         return kernel
     rng = generator(random_state)
     rows = X[np.sort(rng.permutation(X.shape[0])[:300])]

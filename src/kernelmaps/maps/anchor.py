@@ -377,18 +377,14 @@ class AnchorMap(AdditiveMap):
             blocks = row_blocks(X.shape[1], 24 * X.shape[0], _COLUMN_BYTES)
             values = (pair for b in blocks for pair in zip(*column_values(columns[:, b])))
             return [np.unique(kmeans(*pair, self.n_anchors)) for pair in values], data_range
-        low, high = self._range(self._extended(data_range))
+        low, high = data_range
+        if self.out_of_domain == "extrapolate":
+            margin = _MARGIN * (high - low)
+            low, high = np.maximum(low - margin, np.minimum(low, 0)), high + margin
+        low, high = self._range((low, high))
         few = self._few_values(X)
         features = [self._space(d, low[d], high[d], few.get(d)) for d in range(X.shape[1])]
         return features, (low, high)
-
-    def _extended(self, data_range: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-        """The range of the data, or a wider one where the map extrapolates."""
-        if self.out_of_domain != "extrapolate":
-            return data_range
-        low, high = data_range
-        margin = _MARGIN * (high - low)
-        return np.maximum(low - margin, np.minimum(low, 0)), high + margin
 
     def _few_values(self, X: Any) -> dict[int, np.ndarray]:
         """Features with few values, and these: the trivial cover of section 3.2."""
@@ -404,9 +400,7 @@ class AnchorMap(AdditiveMap):
                 return {}
         return dict(zip(few.tolist(), compress(values, is_few), strict=True))
 
-    def _space(
-        self, d: int, low: float, high: float, values: np.ndarray | None = None
-    ) -> np.ndarray:
+    def _space(self, d: int, low: float, high: float, values: np.ndarray | None) -> np.ndarray:
         """Anchors that divide the range of a feature, or are its few values."""
         if low == high:
             return np.array([low])
@@ -512,7 +506,10 @@ def anchor_table(
     linear : bool
         Interpolate between the two neighbours instead.
     """
-    uniform = all(_is_uniform(anchors) for anchors in sets)
+    uniform = True  # equal steps put every anchor where it is, up to rounding
+    for anchors in sets:
+        even = np.linspace(anchors[0], anchors[-1], len(anchors))
+        uniform &= np.allclose(anchors, even, rtol=1e-15, atol=1e-14 * np.ptp(anchors))
     coef, origin, resolution, edges = [], [], [], []
     for anchors, root in zip(sets, roots, strict=True):
         step = (anchors[-1] - anchors[0]) / max(len(anchors) - 1, 1) or 1.0
@@ -546,12 +543,6 @@ def anchor_table(
     )
     at_zero = evaluate_sets(table, np.zeros(1))
     return replace(table, zero_at_zero=not any(values.any() for values in at_zero))
-
-
-def _is_uniform(anchors: np.ndarray) -> bool:
-    """Whether equal steps put every anchor where it is, up to rounding."""
-    uniform = np.linspace(anchors[0], anchors[-1], len(anchors))
-    return bool(np.allclose(anchors, uniform, rtol=1e-15, atol=1e-14 * np.ptp(anchors)))
 
 
 _POINTS = 600  # cells of one set that are compared with each other

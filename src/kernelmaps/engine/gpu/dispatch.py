@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._util.devices import is_tensor, multiply
+from ..._util.devices import is_tensor, multiply, namespace_of
 from ..._util.threads import power_of_two
 from ..extent import Extent
 from ..families import CURVES, FAMILIES, joint_columns
 from ..projections import project
-from ..reference import evaluate, namespace, real_rows
+from ..reference import evaluate, real_rows
 from ..spec import Spec
 from ..table import CODE, Table
 from ..table.layout import code_bins, layout_of
@@ -105,7 +105,7 @@ def apply(spec: Spec, X: Any, *, check: int = ANY) -> tuple[Any, bool]:
         What is refused: nothing (0), values that are not finite (1), or negative ones, too (2). The
         result is only meaningful if there is none.
     """
-    return _apply(namespace(X), spec, X, check)
+    return _apply(namespace_of(X), spec, X, check)
 
 
 def _apply(xp: Any, spec: Spec, X: Any, check: int) -> tuple[Any, bool]:
@@ -150,7 +150,7 @@ def sums(table: Table, X: Any, check: int) -> tuple[Any, bool]:
     With ``check=ANY`` nobody looks, and nothing waits for the GPU. The shares of a sum, some
     dozens of features each, have the rows' precision, their total has float64's.
     """
-    xp = namespace(X)
+    xp = namespace_of(X)
     X = contiguous(_floats(xp, X) if table.binning != CODE else X)
     (n, d), outputs, device = X.shape, int(table.width[0]), device_of(X)
     if not n:
@@ -178,7 +178,7 @@ def encode(
     table: Table, ends: np.ndarray, unit: float, X: Any, dtype: np.dtype
 ) -> tuple[Any, bool]:
     """Codes of rows, and whether all values were within `ends`, one pair for each feature."""
-    xp = namespace(X)
+    xp = namespace_of(X)
     X, flag = contiguous(_floats(xp, X)), _flag(xp, X, FINITE)
     on_device = _codes_on(table, ends.tobytes(), unit, xp, device_of(X))
     out = xp.empty(X.shape, dtype=getattr(xp, dtype.name), device=device_of(X))
