@@ -51,18 +51,11 @@ def available_threads() -> int:
     ``NUMBA_NUM_THREADS`` says so. joblib sets that variable in its worker processes, so that
     nested parallelism does not multiply.
     """
-    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
-    granted = _granted_processors(affinity, os.environ.get("LOKY_MAX_CPU_COUNT"))
-    stated = os.environ.get("NUMBA_NUM_THREADS", "")
-    return max(1, min(granted, int(stated)) if stated.isdecimal() else granted)
-
-
-@lru_cache(maxsize=8)
-def _granted_processors(affinity: int, limit: str | None) -> int:
-    """joblib's count: it reads the container's quota from files, which takes 0.1 ms."""
     import joblib
 
-    return joblib.cpu_count()
+    granted = joblib.cpu_count()
+    stated = os.environ.get("NUMBA_NUM_THREADS", "")
+    return max(1, min(granted, int(stated)) if stated.isdecimal() else granted)
 
 
 def resolve_threads(n_jobs: int | None) -> int:

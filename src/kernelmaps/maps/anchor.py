@@ -69,7 +69,7 @@ from .codes import Codes
 
 PLACEMENTS = ("auto", "uniform", "sqrt", "kmeans")
 WEIGHTS = ("auto", "uniform", "linear")
-MAX_ANCHORS = 65536  # codes of 16 bits
+MAX_ANCHORS = 4096  # whose kernel matrix is decomposed
 _MARGIN = 1.0  # ranges of the data for which anchors go on beyond it
 _COLUMN_BYTES = 2**26  # of the columns whose values are sorted together
 _SMALL_MATRIX = 500  # rows up to which threads of BLAS wait for one another rather than help
@@ -85,7 +85,7 @@ class AnchorMap(AdditiveMap):
         "chi2", "intersection", "jensen_shannon", "hellinger", or any scalar Mercer kernel
         ``c(x, y)`` on arrays. A list has a kernel for each feature (eq. 1).
     n_anchors : int, default=40
-        Anchors per feature, at most 65536. Codes take one byte up to 256, two beyond.
+        Anchors per feature, at most 4096. Codes take one byte up to 256, two beyond.
     anchors : str or array, default="auto"
         "auto" takes the distinct values of a feature that has at most `n_anchors` of them (each
         twice or more on average): the map is exact there. Of other features it is "sqrt" for
@@ -479,8 +479,7 @@ class AnchorMap(AdditiveMap):
     def _check_counts(self, anchors: int) -> None:
         """Refuse more anchors than codes have, and fewer than neighbours."""
         if anchors > MAX_ANCHORS:
-            words = f"at most {MAX_ANCHORS}: codes have two bytes"
-            raise argument_error(self, "n_anchors", anchors, words)
+            raise argument_error(self, "n_anchors", anchors, f"at most {MAX_ANCHORS}")
         if anchors < self.n_neighbors:
             words = f"at most the number of anchors, {anchors}"
             raise argument_error(self, "n_neighbors", self.n_neighbors, words)
