@@ -120,8 +120,9 @@ def skewed_chi2_map(skewedness: float, n_components: int, random_state: Any = No
 class BSpline(km.kernels.StationaryKernel):
     """Π_d B_n((x_d − y_d)/s) / B_n(0) of odd degree n; the spectrum is sinc^{n+1}(sω/2π).
 
-    The paper names B_n(‖x − y‖), which is not positive definite in three or more dimensions: its
-    spectrum there is −F'(ω)/(2πω) with the transform F of B_n, negative wherever F rises.
+    The paper names B_n(‖x − y‖), which is not positive definite in two or more dimensions: its
+    spectrum in three is −F'(ω)/(2πω) with the transform F of B_n, negative wherever F rises, and
+    that in two, ∫ B_n(r) J_0(ωr) 2πr dr, for n = 3 negative around ω = 7.4.
     """
 
     degree: int = 3

@@ -9,8 +9,8 @@ The paper's pedestrians (Daimler) are replaced by the INRIA pedestrians (1152 gr
 C is chosen for every cell on training rows held out (the paper has C = 1 for the pedestrians and
 cross-validation for the digits; the scale of the basis decides what C = 1 means): 0.1, 1, 10 or 100
 divided by the mean squared distance of the features from their centre, by the accuracy on a third
-of (at most 15000 of) the training rows after training on the rest of them. Table 2's D2 is computed
-with the paper's C = 1, too, which takes Newton's method. Table 5 has the C of two folds of all
+of (at most 15000 of) the training rows after training on the rest of them. Table 2 is computed with
+the paper's C = 1, too, which takes Newton's method for D2. Table 5 has the C of two folds of all
 training rows, as the paper's, and labels by Platt's probabilities beside those by plain scores; its
 exact kernel machine has all rows, too, one against one, the Gram matrices of pairs of classes on
 ``--device`` if there is one.
@@ -299,8 +299,7 @@ def cells(device: Any = None) -> Iterator[Cell]:
             words = f"{bases} bases, {DEGREES[degree]}, D{order}"
             make = lambda b=bases, p=degree, o=order: km.SplineMap(b, p, order=o)  # noqa: E731
             yield Cell(2, words, with_map(make, 2), paper[order])
-            if order == 2:
-                yield Cell(2, f"{words}, C = 1", with_map(make, 2, 1.0), paper[order])
+            yield Cell(2, f"{words}, C = 1", with_map(make, 2, 1.0), paper[order])
     kinds = [(name, order) for name in ("trigonometric", "Hermite") for order in (1, 2)]
     made = {"trigonometric": partial(km.TrigonometricMap, periodic=True), "Hermite": km.HermiteMap}
     for bases, papers in PAPER_3.items():

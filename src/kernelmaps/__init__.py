@@ -56,7 +56,7 @@ _EXPORTS = {
     "kernelmaps.evaluation.comparison": ["compare"],
     "kernelmaps.evaluation.choice": ["choose"],
     "kernelmaps.evaluation.model_report": ["model_report"],
-    "kernelmaps.evaluation.methods": ["ColumnSelector", "MeanNormScaler"],
+    "kernelmaps.evaluation.methods": ["MeanNormScaler", "TableEncoder"],
     "kernelmaps.export.files": ["load", "save"],
     "kernelmaps.export.sql": ["to_sql"],
 }

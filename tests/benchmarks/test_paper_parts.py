@@ -83,6 +83,15 @@ def test_b_splines_and_their_spectrum(degree):
     np.testing.assert_allclose(np.cos(np.outer(delta, omega)).mean(axis=1), exact, atol=bound)
 
 
+def test_the_product_of_b_splines_is_positive_definite_and_the_radial_one_is_not():
+    points = np.stack(np.meshgrid(np.arange(30), np.arange(30)), axis=-1).reshape(-1, 2)
+    lags = points[:, None] - points
+    kernel = BSpline(3, scale=5.0)
+    radial = np.linalg.eigvalsh(kernel.signature(np.linalg.norm(lags, axis=2)))
+    assert radial[0] == pytest.approx(-0.031, abs=1e-3)
+    assert np.linalg.eigvalsh(kernel.signature(lags).prod(axis=2))[0] > -1e-12 * radial[-1]
+
+
 def test_the_restricted_isometry_constant_of_few_supports_is_exact(seed):
     A = np.random.default_rng(seed).normal(size=(6, 9)) / np.sqrt(6)
     values = [np.linalg.svd(A[:, list(s)], compute_uv=False) for s in combinations(range(9), 3)]

@@ -102,7 +102,7 @@ def test_compare_prints_a_table_and_writes_a_report(csv, tmp_path):
     page = report.read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
     assert "rows = km.datasets.read_rows(" in page
-    assert "target='label')" in page
+    assert "target='label', numeric=False)" in page
 
 
 def test_ctrl_c_keeps_and_prints_what_is_done(csv, monkeypatch):
@@ -148,13 +148,14 @@ def wider(csv, tmp_path):
 def test_compare_leaves_out_what_fit_leaves_out(wider):
     """The program that is printed does, too; columns that are named are used."""
     arguments = ["compare", wider, "-t", "label", *QUICK, "--json"]
-    result = invoke(*arguments, "--drop", "d")
-    assert "row is left out: its values are all different" in " ".join(result.stderr.split())
-    data = json.loads(result.stdout)["data"]
-    assert data["names"] == ["a", "b", "c"]
+    result = json.loads(run(*arguments, "--drop", "d"))
+    left_out = "column 'row' left out: its values are all different, and its name is that of an ID."
+    assert left_out in result["notes"]
+    assert result["data"]["names"] == ["a", "b", "c"]
     namespace = {"km": kernelmaps}
-    exec(data["loading_code"], namespace)
-    assert namespace["X"].shape == (120, 3)
+    exec(result["data"]["loading_code"], namespace)
+    assert list(namespace["X"]) == ["row", "one", "a", "b", "c"]
+    assert all("TableEncoder" in row["code"] for row in result["rows"] if row["kind"] == "map")
     named = json.loads(run(*arguments, "--columns", "one,a,b"))
     assert named["data"]["names"] == ["one", "a", "b"]
 

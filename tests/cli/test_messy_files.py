@@ -50,6 +50,9 @@ def write_folder(path):
 ragged = text().splitlines()
 ragged[5] += ",remark"
 ragged[9] = "Köln"
+gaps = FLATS.assign(area=FLATS["area"].where(FLATS.index > 2))
+forms = ["%Y-%m-%d", "%d.%m.%Y", "%d%b%Y", "%b %d, %Y"]
+several_forms = [day.strftime(forms[k % 4]) for k, day in enumerate(FLATS["built"])]
 HEADER = ["town", "area", "area", "rent"]
 FILES = {
     "two columns of one name.csv": (text(names=HEADER), None),
@@ -59,6 +62,7 @@ FILES = {
     "lines of other lengths.csv": ("\n".join(ragged), "--bad-lines skip"),
     "some odd tokens.csv": (text(with_token("area", 2)), "--na-values k.A."),
     "many odd tokens.csv": (text(with_token("area", 15, "n. b.")), "--na-values 'n. b.'"),
+    "of a database.csv": (text(gaps, na_rep="\\N"), None),
     "a token among targets.csv": (text(with_token("rent", 3)), "--na-values k.A."),
     "of Windows.csv": (text(FLATS.replace("Bern", "€-Ort")).encode("cp1252"), "--encoding cp1252"),
     "utf-16.csv": (text().encode("utf-16"), None),
@@ -68,11 +72,12 @@ FILES = {
     "tabs and other line ends.tsv": (text(sep="\t").replace("\n", "\r\n\r\n"), None),
     "book.xlsx": (write_workbook, None),
     "folder": (write_folder, None),
+    "dates in several forms.csv": (text(FLATS.assign(built=several_forms)), None),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_twelve_messy_files_are_fitted(tmp_path, name):
+def test_messy_files_are_fitted(tmp_path, name):
     content, option = FILES[name]
     path, out = tmp_path / name, tmp_path / "model.kmap"
     if callable(content):
@@ -89,6 +94,7 @@ def test_twelve_messy_files_are_fitted(tmp_path, name):
     shown = " ".join(result.stdout.split())
     assert "numbers: area" in shown
     assert "categories: town" in shown
+    assert "dates: " in shown
     assert "R² on" in shown
     assert float(shown.partition("R² on ")[2].split()[3]) > 0.8
     predicted = invoke("predict", out, path, *([] if "na-values" in str(option) else options))

@@ -36,6 +36,14 @@ def found(*cells):
         (["29-Feb-24", "05-Jan-23"], "%d-%b-%y", "2024-02-29T00:00:00"),
         (["29 February 2024", "1 may 2023"], "%d %b %Y", "2024-02-29T00:00:00"),
         (["Feb 29, 2024"], "%b %d, %Y", "2024-02-29T00:00:00"),
+        (["29FEB2024", "05JAN2023"], "%d %b %Y", "2024-02-29T00:00:00"),  # SAS
+        (["29FEB2024:17:05:09"], "%d %b %Y", "2024-02-29T17:05:09"),
+        (["29-FEB-24 05.05.09.000000 PM"], "%d-%b-%y", "2024-02-29T17:05:09"),  # Oracle
+        (["2024-02-29 17:05:09 UTC"], "ISO 8601", "2024-02-29T17:05:09"),  # BigQuery
+        (["Thu, 29 Feb 2024 17:05:09 +0000"], "%d %b %Y", "2024-02-29T17:05:09"),  # RFC 2822
+        (["Thu Feb 29 2024 17:05:09 GMT+0100"], "%b %d, %Y", "2024-02-29T17:05:09"),  # JavaScript
+        (["29/Feb/2024:17:05:09 +0100"], "%d %b %Y", "2024-02-29T17:05:09"),  # Apache
+        (["2024Q2", "2023-Q1"], "%YQ%q", "2024-04-01T00:00:00"),
         (["2024-02", "2023-11"], "%Y-%m", "2024-02-01T00:00:00"),
         (["2/2024", "11/2023"], "%m/%Y", "2024-02-01T00:00:00"),
         (["February 2024", "Nov 2023"], "%b %Y", "2024-02-01T00:00:00"),
@@ -64,6 +72,16 @@ def test_a_few_words_among_many_dates_are_gaps():
     assert found(*days, *["unknown"] * 10) is None
 
 
+def test_dates_in_several_forms_are_read_each_by_its_own():
+    cells = pa.array(["2024-02-29", "5.1.2023", "Feb 29, 2024", "29FEB2024"])
+    form, is_open = find_date_format(Text(cells))
+    assert (form, is_open) == ("typed", False)
+    days = ["2024-02-29", "2023-01-05", "2024-02-29", "2024-02-29"]
+    np.testing.assert_array_equal(Text(cells).dates(form), np.array(days, "datetime64[s]"))
+    assert found("2024-02-29", "3/4/24", "5/6/23") == ("%m/%d/%y", True)
+    assert found("3/4/2024", "3.4.24", "soon") is None
+
+
 def test_the_order_of_day_and_month_is_said_to_be_open_where_it_is():
     assert found("3/4/2025", "5/6/2025") == ("%m/%d/%Y", True)
     assert found("3/4/2025", "5/16/2025") == ("%m/%d/%Y", False)
@@ -76,9 +94,12 @@ def test_every_format_reads_what_python_writes(form, seed):
     first, last = ("1969-01-01", "2068-12-31") if "%y" in form else ("1900-01-01", "2099-12-31")
     low, high = (int(np.datetime64(day, "s").astype(np.int64)) for day in (first, last))
     moments = rng.integers(low, high, 200).astype("datetime64[s]")
-    text = [m.astype(datetime).strftime(form.replace("ISO 8601", "%Y-%m-%d")) for m in moments]
-    unit = "D" if "%d" in form or form == "ISO 8601" else "M"  # a month is its first day
-    days = moments.astype(f"datetime64[{unit}]")
+    form_of_c = form.replace("ISO 8601", "%Y-%m-%d")
+    dates = [m.astype(datetime) for m in moments]
+    text = [d.strftime(form_of_c.replace("%q", str((d.month + 2) // 3))) for d in dates]
+    unit = "D" if "%d" in form_of_c else "3M" if "%q" in form else "M"  # its first day
+    days = moments.astype("datetime64[M]" if unit == "3M" else moments.dtype)
+    days = days.astype(f"datetime64[{unit}]")
     np.testing.assert_array_equal(parse_dates(pa.array(text), form), days)
     assert form in Text(pa.array(text)).date_forms
     clock = [f"{day} {m.astype(datetime):%H:%M:%S}" for day, m in zip(text, moments)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,6 +29,10 @@ def compare(
     target: cli.Target = None,
     columns: cli.Columns = None,
     drop: cli.Drop = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(help="Column of subjects, say: all rows of one are in the same fold."),
+    ] = None,
     task: cli.TaskOption = "auto",
     maps: Annotated[
         str | None, typer.Option(help="Names of maps, separated by commas; default: all.")
@@ -53,11 +58,12 @@ def compare(
     ] = None,
     json: cli.AsJson = False,
 ) -> None:
-    """Compare maps, kernels and sizes on your data, and say which to use and why.
+    """Compare GAMs, maps, kernels and sizes on your data, and say which to use and why.
 
-    Small maps come first, as long as there is time. Columns are standardised for kernels such as
-    the Gaussian; a width after the name (gaussian:0.5) is taken on the rows as they are.
-    Ctrl-C ends early and shows what was finished.
+    A file may hold text, dates and gaps: GAMs take them as they are, and other methods as numbers
+    (indicators of categories, and medians for gaps). Small maps come first, as long as there is
+    time. Columns are standardised for kernels such as the Gaussian; a width after the name
+    (gaussian:0.5) is taken on the rows as they are. Ctrl-C ends early and shows what was finished.
 
     Examples:
 
@@ -68,11 +74,13 @@ def compare(
     cli.check_out(report, "a report", (".html", ".htm"))
     per_feature = numbers_between_commas(sizes, "sizes", int)
     in_all = numbers_between_commas(joint_sizes, "joint-sizes", int)
-    rows, loading_code = _read(data, target, columns, drop, normalize, reading)
+    keep, numeric = [groups] if groups else [], normalize != "none"
+    rows, loading_code = _read(data, target, columns, drop, normalize, reading, keep, numeric)
     kernel_names = cli.names(kernels)
     result = compare_methods(
         rows.X,
         rows.y,
+        groups=rows.extra_columns.get(groups) if groups else None,
         maps=cli.names(maps),
         task=task,
         kernels=kernel_names and [_parse_kernel(name) for name in kernel_names],
@@ -82,7 +90,7 @@ def compare(
         C=numbers_between_commas(C, "C"),
         budget=budget if budget != 0 else None,
         name=Path(rows.name).name,
-        feature_names=rows.columns,
+        feature_names=rows.columns if columns is not None or not hasattr(rows.X, "iloc") else None,
         loading_code=loading_code,
     )
     cli.show(result, json)
@@ -172,7 +180,7 @@ def demo(
 
 def _read(
     data: str, target: str | None, columns: str | None, drop: str | None, normalize: str,
-    reading: cli.FileOptions,
+    reading: cli.FileOptions, keep: Sequence[str] = (), numeric: bool = True,
 ) -> tuple[Any, str]:  # fmt: skip
     """Rows of a file, as the options ask for them, and two lines of Python that read them.
 
@@ -180,10 +188,11 @@ def _read(
     names the columns.
     """
     check_choice("the rows", "normalize", normalize, cli.NORMS)
-    options: dict[str, Any] = {"target": target, "columns": cli.names(columns)}
-    options |= {"drop": cli.names(drop) or []} | reading.arguments()
-    rows = read_rows(data, **options)
-    if columns is None and rows.columns and not hasattr(rows.X, "tocsr"):
+    options: dict[str, Any] = {"target": target, "columns": cli.names(columns), "keep": keep}
+    drops = [*(cli.names(drop) or []), *(keep if columns is None else [])]
+    options |= {"drop": drops} | reading.arguments()
+    rows = read_rows(data, **options, numeric=numeric)
+    if columns is None and rows.columns and isinstance(rows.X, np.ndarray):
         reasons = uninformative_columns(rows.columns, rows.X)
         used = [name for name in rows.columns if name not in reasons]
         if used and reasons:
@@ -192,9 +201,11 @@ def _read(
             for name, reason in reasons.items():
                 cli.note(f"{name} is left out: {reason}. --columns names the columns to use.")
     stated = {key: value for key, value in options.items() if value}
+    stated |= {"numeric": False} if hasattr(rows.X, "iloc") else {}
     arguments = ", ".join([repr(data), *(f"{key}={value!r}" for key, value in stated.items())])
     scaled = "" if normalize == "none" else f".normalized({normalize!r})"
     code = f"rows = km.datasets.read_rows({arguments}){scaled}\nX, y = rows.X, rows.y"
+    code += f"\ngroups = rows.extra_columns[{keep[0]!r}]" if keep else ""
     return rows.normalized(normalize), code
 
 

@@ -40,28 +40,31 @@ _LAYOUTS = {
     "%d-%m-%y": f"{_DAY}-{_MONTH}-{_SHORT_YEAR}",
     "%m-%d-%y": f"{_MONTH}-{_DAY}-{_SHORT_YEAR}",
     "%y-%m-%d": f"{_SHORT_YEAR}-{_MONTH}-{_DAY}",
-    "%d %b %Y": f"{_DAY} {_MONTH_NAME} {_YEAR}",
-    "%d-%b-%Y": f"{_DAY}-{_MONTH_NAME}-{_YEAR}",
+    "%d %b %Y": f"{_DAY}[-/ ]?{_MONTH_NAME}[-/ ]?{_YEAR}",
     "%d-%b-%y": f"{_DAY}-{_MONTH_NAME}-{_SHORT_YEAR}",
-    "%b %d, %Y": f"{_MONTH_NAME} {_DAY}, ?{_YEAR}",
+    "%b %d, %Y": f"{_MONTH_NAME} {_DAY}(?:, ?| ){_YEAR}",
     "%Y-%m": r"(?P<Y>\d{4})-(?P<m>\d{2})",
     "%m/%Y": f"{_MONTH}/{_YEAR}",
     "%m-%Y": f"{_MONTH}-{_YEAR}",
     "%b %Y": f"{_MONTH_NAME} {_YEAR}",
+    "%YQ%q": r"(?P<Y>\d{4})-?Q(?P<q>[1-4])",
 }
 DATE_FORMS = tuple(_LAYOUTS)
 """How dates may be written; of 3/4/2025 the month comes first, unless it can only be the day. A
-month without a day stands for its first day."""
+month or quarter without a day stands for its first day, and a weekday in front says nothing."""
 TYPED = "typed"
-"""The form of dates that come with a type."""
+"""The form of dates that come with a type, and of a column that mixes `CERTAIN_FORMS`."""
 CERTAIN_FORMS = (
-    ISO, "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d %b %Y", "%d-%b-%Y", "%b %d, %Y", "%Y-%m", "%b %Y"
+    ISO, "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d %b %Y", "%b %d, %Y", "%Y-%m", "%b %Y", "%YQ%q"
 )  # fmt: skip
 """Those whose order of day and month is certain; with dots, the day comes first everywhere."""
 UNUSUAL_FORM = "%m.%d.%Y"
 """Is read where the day cannot come first, and no reason for doubt where it can."""
 _CLOCK = r"(?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2})(?:[.,](?P<f>\d+))?)?"
-_TIME = rf"(?:[T ]\s?{_CLOCK}\s?(?P<p>[AaPp][Mm])?\s?(?P<z>[Zz]|[+-]\d{{2}}(?::?\d{{2}})?)?)?"
+_ZONE = r"\s?(?:Z|z|UTC|GMT)?(?:[+-]\d{2}(?::?\d{2})?)?"
+_WEEKDAY = "(?:[A-Z][a-z]{2,8},? )?"
+_CLOCK_TIME = _CLOCK.replace(":(?P<", "[:.](?P<")
+_TIME = rf"(?:[T :]\s?{_CLOCK_TIME}\s?(?P<p>[AaPp][Mm])?{_ZONE})?"
 _MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september",
     "october", "november", "december",
@@ -85,13 +88,16 @@ def parse_dates(cells: pa.Array, form: str) -> np.ndarray:
 
     NaT if unreadable.
     """
-    parts, matched = extract_parts(cells, f"^{_LAYOUTS[form]}{_TIME}$")
+    parts, matched = extract_parts(cells, f"^{_WEEKDAY}{_LAYOUTS[form]}{_TIME}$")
     if not matched.any():
         return np.full(len(cells), np.datetime64("NaT", "s"))
     year = _integers(parts.get("Y", parts.get("y")))
     if "y" in parts:
         year = year + np.where(year < _CENTURY, 2000, 1900)
-    month = _month_number(parts["b"]) if "b" in parts else _integers(parts["m"])
+    if "q" in parts:
+        month = 3 * _integers(parts["q"]) - 2
+    else:
+        month = _month_number(parts["b"]) if "b" in parts else _integers(parts["m"])
     day = _integers(parts["d"]) if "d" in parts else np.ones(len(cells), np.int64)
     hour, minute, second = _hour(parts), _integers(parts["M"]), _integers(parts["S"])
     possible = matched & (month >= 1) & (month <= 12) & (day >= 1)
@@ -204,6 +210,13 @@ def _years(dates: np.ndarray) -> np.ndarray:
     next_year = year + np.timedelta64(1, "Y")
     begin, end = year.astype("datetime64[s]"), next_year.astype("datetime64[s]")
     return 1970 + year.astype(np.int64) + (dates - begin) / (end - begin)
+
+
+def date_of(years: float) -> str:
+    """The day of a number of `_years`, as text; seconds that were rounded off aside."""
+    begin = np.array(years // 1 - 1970).astype("datetime64[Y]")
+    length = (begin + np.timedelta64(1, "Y")).astype("datetime64[s]") - begin
+    return str((begin + length * (years % 1) + np.timedelta64(1, "s")).astype("datetime64[D]"))
 
 
 def _part(dates: np.ndarray, date_part: str) -> np.ndarray:

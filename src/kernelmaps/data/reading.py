@@ -32,7 +32,7 @@ from .columns import (
 from .datasets import load, names
 from .files import CsvFile, ExcelFile, ParquetFile, open_table
 from .sources import Block, Source, joined
-from .tables import open_source
+from .tables import load_table, open_source
 from .targets import finite_numbers, target_values, truth_values
 from .text_cells import Text, is_text
 
@@ -163,7 +163,7 @@ class Rows:
     Attributes
     ----------
     name : str
-    X : ndarray or CSR matrix
+    X : ndarray, CSR matrix, or data frame of a table that was read as it is
     y : ndarray or None
     columns : list of str or None
         Names of the features, where the source has them.
@@ -223,6 +223,7 @@ def read_rows(
     keep: Sequence[str] = (),
     need_target: bool = False,
     with_target: bool = True,
+    numeric: bool = True,
     **options: Any,
 ) -> Rows:
     """Read the rows of a file or of a named dataset.
@@ -246,6 +247,9 @@ def read_rows(
         Whether to refuse data without a target.
     with_target : bool
         False reads no target: rows to predict need not have one.
+    numeric : bool
+        False reads a file as it is, into a data frame: text, dates and gaps. Rows without a target
+        are left out.
     **options : str or sequence of str
         How the file is read: those of :func:`open_table`.
 
@@ -265,6 +269,11 @@ def read_rows(
         raise FileNotFoundError(
             f"there is no file {os.fspath(source)!r}, nor a dataset of that name ({known_names})."
         )
+    elif not numeric and file is not None:
+        features, target = selection.resolve_in(file.names, str(path), need_target=True)
+        table, y, *_ = load_table(file, target, columns=list(dict.fromkeys([*features, *keep])))
+        cells = {column: table.column(column).to_pylist() for column in keep}
+        rows = Rows(str(path), table.select(features).to_pandas(), y, features, target, cells)
     elif isinstance(file, CsvFile | ExcelFile):
         needs = {"need_target": need_target, "with_target": with_target}
         rows = _read_table(file, selection, keep, **needs)

@@ -31,10 +31,12 @@ from .dates import (
     parse_dates,
 )
 
-LABEL_GAPS = ("", "na", "n/a", "#n/a", "<na>", "nan", "null", "?")
+LABEL_GAPS = ("", "na", "n/a", "#n/a", "<na>", "nan", "null", "?", "\\n", "(null)")
 """What stands for a missing label, in small letters; "none" may be the name of a class."""
-GAPS = (*LABEL_GAPS, "none", "#na", "#n/a n/a", "-nan", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan")
-"""What stands for a missing value; all that `pandas.read_csv` takes for one."""
+GAPS = (
+    *LABEL_GAPS, "none", "#na", "#n/a n/a", "-nan", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan",
+)  # fmt: skip
+"""What stands for a missing value: what pandas takes for one in text, and databases write."""
 NUMBER_GAPS = (*GAPS, "-", ".", "nat")
 """What does in a column of numbers or dates."""
 INFINITE = tuple(sign + word for sign in ("", "+", "-") for word in ("inf", "infinity"))
@@ -96,6 +98,7 @@ _DATE_LIKE = {
 """Numbers that may be dates, and what to write for a date. The float of 01.10 is 1.1."""
 _LONG_ENOUGH = r"\d{5}|\.\d\d"  # 1.1 and 2.1 alone are no dates
 _WHOLE = r"^([+-]?\d+)\.0+$"
+_DATE_MARK = r"[-/., A-Za-z]\d"
 _CELLS_TRIED = 100  # different cells that a rule is tried on before it is applied to all
 # A column of numbers or dates may have a few other cells, which are taken for missing values: up to
 # this share of its rows, if it has so many different numbers or dates.
@@ -245,7 +248,12 @@ class Text:
     @cached_property
     def date_forms(self) -> list[str]:
         """Forms of dates that half of the first different cells are written in."""
-        return self._promising(DATE_FORMS, r"[-/., ]\d", parse_dates)
+        return self._promising(DATE_FORMS, _DATE_MARK, parse_dates)
+
+    @cached_property
+    def mixed_dates(self) -> list[str]:
+        """The form of several forms of dates, if half of the first different cells are such."""
+        return self._promising([TYPED], _DATE_MARK, lambda cells, form: Text(cells).dates(form))
 
     def _promising(
         self, forms: Sequence[str], mark: str, parse: Callable[..., np.ndarray]
@@ -462,9 +470,12 @@ def find_date_format(column: Text) -> tuple[str, bool] | None:
     present = column.cells.present(NUMBER_GAPS)
     if not present.any():
         return None
-    judged = [(*_count_unreadable(column, column.dates(form)), form) for form in column.date_forms]
-    accepted = [(bad, form) for bad, is_accepted, _, form in judged if is_accepted]
-    if not accepted:
+    for forms in (column.date_forms, column.mixed_dates):
+        judged = [(*_count_unreadable(column, column.dates(form)), form) for form in forms]
+        accepted = [(bad, form) for bad, is_accepted, _, form in judged if is_accepted]
+        if accepted:
+            break
+    else:
         return None
     least = min(bad for bad, _ in accepted)
     best, *alternatives = [form for bad, form in accepted if bad == least]

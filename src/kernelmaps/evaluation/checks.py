@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils import check_array
 
 from .._util.arguments import check_choice
 from .._util.devices import refuse_gpu_array
 from .._util.sparse import check_sparse, naming_text
-from ..data.table_reader import uninformative_columns
+from ..data.columns import names_of
+from .methods import TableEncoder
 
 TASKS = ("auto", "classification", "regression")
 _CLASSES_WITH_GAPS = 10  # values that are classes though they have gaps: 1, 2, 3, 4, 5, 7
@@ -22,28 +23,29 @@ _RARE_COUNT = 0.05  # frequency of the largest counts, as a share of that of the
 _CLASSES_FROM_ZERO = 1000  # values without gaps, from 0 or 1 on, that are classes
 
 
-def read_informative_rows(
+def read_rows_of_numbers(
     X: Any, owner: str, *, select: bool = True, **options: Any
-) -> tuple[Any, list[str] | None, list[str] | None, list[str]]:
-    """Rows in ordinary memory, all names of a frame, those selected, and remarks on the others.
+) -> tuple[Any, TableEncoder | None, list[str]]:
+    """Rows in ordinary memory, the encoder that a frame needs, and remarks on its columns.
 
     Rows are an array or CSR; damaged ones and those on a GPU are refused. Of a frame, IDs and
-    columns of one value are left out, if `select`; None are selected where all columns are used.
+    columns of one value are left out, if `select`; a frame of numbers that are all used needs no
+    encoder.
     """
-    names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
     refuse_gpu_array(X, f"kernelmaps.{owner}", "Pass a sample of the rows as NumPy.")
     check_sparse(X, owner)
-    options = {"dtype": "numeric"} | options
+    encoder, remarks, header = None, list[str](), names_of(X)
+    if header and not hasattr(X, "sparse"):  # pandas' frames of sparse columns alone
+        encoder = TableEncoder(None if select else header).fit(X)
+        with warnings.catch_warnings(action="ignore"):  # they are among the remarks
+            rows = encoder.transform(X)
+        is_matrix = rows.shape == X.shape and np.asarray(X).dtype.kind in "biuf"
+        remarks = [f"{remark}." for remark in encoder.reader_.remarks]
+        X, encoder = (X, None) if is_matrix else (rows, encoder)
     with naming_text(owner, X):
+        options = {"dtype": "numeric"} | options
         X = check_array(X, accept_sparse="csr", input_name="X", estimator=owner, **options)
-    if not names or not select or sparse.issparse(X):
-        return X, names, None, []
-    reasons = uninformative_columns(names, X)
-    used = [name for name in names if name not in reasons]
-    if not reasons or not used:
-        return X, names, None, []
-    remarks = [f"column {name!r} left out: {reason}." for name, reason in reasons.items()]
-    return X[:, [name not in reasons for name in names]], names, used, remarks
+    return X, encoder, remarks
 
 
 def check_targets(y: np.ndarray | None, task: str, owner: str) -> None:

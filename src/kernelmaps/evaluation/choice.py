@@ -42,8 +42,8 @@ from ..exceptions import (
 )
 from ..kernels import Kernel
 from . import candidates as maps
-from .checks import read_informative_rows
-from .methods import scale_rows, select_columns
+from .checks import read_rows_of_numbers
+from .methods import TableEncoder, put_behind, scale_rows
 
 ADDITIVE_SIZES = (1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 15, 19, 25, 33)
 JOINT_SIZES = tuple(2**power for power in range(6, 15))
@@ -101,7 +101,7 @@ class Choice(Tabled):
     Attributes
     ----------
     map : FeatureMap or Pipeline
-        The chosen map, fitted on all rows; behind the selection of columns and the scaler where
+        The chosen map, fitted on all rows; behind the encoder of a table and the scaler where
         there are any, so that it takes rows like those of X. Its evidence is of two maps of its
         settings, each measured on rows that it was not fitted on.
     evidence : Evidence
@@ -115,7 +115,7 @@ class Choice(Tabled):
     notes : list of str
         Candidates that could not be measured, and why.
     columns : list of str or None
-        Columns of a frame that the map uses, where some were left out; None: all.
+        Columns of a table that the map uses, where it encodes them; None: all of a matrix.
     """
 
     map: Any
@@ -201,7 +201,7 @@ def choose(
     Parameters
     ----------
     X : array-like, sparse matrix or frame of shape (n, d)
-        Rows like those that the map is for. Of a frame, IDs and columns of one value are left out.
+        Rows like those that the map is for. Tables are encoded by a :class:`TableEncoder`.
     kernel : str, Kernel or list of these
         Additive, stationary or exponentiated. Of a stationary or exponentiated kernel given by name
         the width follows the data, and columns are standardised in front of a stationary one; a
@@ -258,7 +258,7 @@ def choose(
         raise argument_error("choose", "families", families, "a list of names")
     requirements = {"max_error": max_error, "error": error, "confidence": confidence}
     random_state = seed_of(random_state)
-    rows, columns = _read_rows(X, kernel)
+    rows, encoder = _read_rows(X, kernel)
     rows, kernel, scaler = scale_rows(kernel, rows, random_state)
     groups = _list_families(kernel, families, random_state)
     search = interruptible(_Search, rows, kernel, requirements, held_out_rows, random_state, budget)
@@ -268,19 +268,20 @@ def choose(
     # Fitted to a frame, the map checks the names of the columns of later ones.
     made = best.candidate.make()
     scaled = made if scaler is None else make_pipeline(clone(scaler), made)
-    chosen_map = select_columns(scaled, columns).fit(X)
+    chosen_map = put_behind(encoder, scaled).fit(X)
     best = replace(best, verdict="chosen", certificate=getattr(made, "certificate_", None))
+    columns = None if encoder is None else encoder.columns_used
     return Choice(chosen_map, best, rejected, kernel, requirements, search.notes, columns)
 
 
-def _read_rows(X: Any, kernel: Any) -> tuple[Any, list[str] | None]:
-    """Checked rows, and the columns of a frame that are used if some are left out."""
+def _read_rows(X: Any, kernel: Any) -> tuple[Any, TableEncoder | None]:
+    """Checked rows, and the encoder of a frame that needs one."""
     select = not isinstance(kernel, list | tuple)  # which has a kernel for each column
     options: dict[str, Any] = {"select": select, "ensure_min_samples": 8}
-    rows, _, columns, remarks = read_informative_rows(X, "choose", **options)
+    rows, encoder, remarks = read_rows_of_numbers(X, "choose", **options)
     if remarks:
         warnings.warn(f"choose: {' '.join(remarks)}", SuspectColumnWarning, stacklevel=3)
-    return rows, columns
+    return rows, encoder
 
 
 def upper_bound(largest: np.ndarray, confidence: float, n_fresh: int | None = None) -> float:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import itemgetter
 from time import perf_counter
 from typing import Any
@@ -14,8 +15,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
+from sklearn.utils import _safe_indexing, check_consistent_length
 
 import kernelmaps
 
@@ -30,29 +31,35 @@ from .._util.arguments import (
 )
 from .._util.display import track
 from .._util.threads import interruptible, pools
+from ..data.columns import names_of, without_named
 from ..exceptions import KernelScaleWarning, OutOfDomainWarning
 from ..kernels import Kernel, get
 from ..maps.base import PLUGINS
-from .candidates import candidates, expression, get_sort, kernel_label
-from .checks import check_targets, decide_task, read_informative_rows
+from .candidates import candidates, get_sort, kernel_label
+from .checks import check_targets, decide_task, read_rows_of_numbers
 from .kernel_error import KernelError, kernel_error
 from .methods import (
     Method,
+    TableEncoder,
     baselines,
     get_penalty,
     linear_model,
     map_method,
+    put_behind,
     scale_rows,
-    select_columns,
     set_penalty,
 )
-from .results import Comparison, make_frame
+from .results import LARGEST_TIE, Comparison, make_frame, splitter_of
 
 PENALTIES = (1.0, 10.0, 100.0)
 """Values of C that `compare` chooses from. Features have a mean squared norm of 1."""
 ROWS_PER_SECOND = 250
 """Rows that take part for each second of a budget, so that most methods finish."""
 _FEWEST_ROWS = 500  # that take part, and rows on which C is chosen
+_OF_NUMBERS = ("gaussian", "laplacian")  # kernels of columns that are no histograms
+# Cheap methods first; of tables with text, dates or gaps those that are made for them.
+_ORDER = ("linear", "map", "gam", "boosting", "exact", "sklearn")
+_ORDER_OF_TABLES = ("linear", "gam", "boosting", "map", "exact", "sklearn")
 _FEWEST_RESULTS = 2  # however small the budget, there is something to compare
 _ERROR_FIT_ROWS = 2000  # rows that a map is fitted to before its error is measured
 _ONE_THREAD_CELLS = 1_000_000  # up to which another library's threads cost more than they bring
@@ -67,6 +74,7 @@ def compare(
     X: Any,
     y: Any,
     *,
+    groups: Any = None,
     task: str = "auto",
     maps: Sequence[Any] | None = None,
     kernels: Sequence[Any] | None = None,
@@ -83,7 +91,7 @@ def compare(
     random_state: Any = 0,
     progress: bool | None = None,
 ) -> Comparison:
-    """Compare maps, kernels and sizes on your data, together with the usual baselines.
+    """Compare GAMs, kernels, maps and sizes on your data, together with the usual baselines.
 
     Every method is a pipeline, scored by cross-validation on the same rows and folds. Columns are
     standardised for stationary kernels and the plain linear model; features are scaled to a mean
@@ -92,17 +100,23 @@ def compare(
     Parameters
     ----------
     X : array-like, sparse matrix or data frame of shape (n, d)
-        IDs and columns of one value of a frame are left out, with a note.
-    y : array-like of shape (n,)
-        Classes or real targets.
+        A frame may hold text, dates and gaps: GAMs, one of them with pairs, take it as it is, and
+        other methods behind a :class:`TableEncoder`. IDs and columns of one value are left out,
+        with a note.
+    y : array-like of shape (n,), or str
+        Classes or real targets; a string names a column of the frame.
+    groups : array-like of shape (n,), or str, optional
+        Subjects, say, of which there are several rows each: all rows of one are in the same fold.
     task : {"auto", "classification", "regression"}
     maps : sequence of str, map or (label, map), optional
         Names stand for all sizes and kernels of that class; by default all maps of the kernels.
     kernels : sequence of str or Kernel, optional
         By default χ², intersection, exp-χ² and the Gaussian for data without negative values, else
-        the Gaussian and the Laplacian. Names take their widths from the data, objects have theirs.
+        and for tables with categories, dates or gaps the Gaussian and the Laplacian. Names take
+        their widths from the data, objects have theirs.
     sizes, joint_sizes : sequence of int
-        Columns per feature of additive maps, columns of joint ones. Splines have ten or more.
+        Columns per feature of additive maps, columns of joint ones. Splines have ten or more. Of a
+        kernel whose exact machine leads, maps with two and four times as many columns are measured.
     with_baselines : bool
         Whether to add a plain linear model, a GAM, exact kernels, scikit-learn's maps, boosting.
     cv : int
@@ -110,8 +124,9 @@ def compare(
         Penalty of linear models and kernel machines (1/C for ridge regression). Of several values,
         a cross-validation on at most 500 rows chooses one for each method.
     budget : float, optional
-        Seconds. A method is begun if as much time is left as the longest one so far took; the notes
-        name those that were not started. At most 250 random rows for each second take part.
+        Seconds. A method is begun if as much time is left as the longest one of its kind so far
+        took (of a new kind: as the longest of the others, on average); the notes name those that
+        were not started. At most 250 random rows for each second take part.
     exact_rows : int
         Largest number of rows for exact kernel machines.
     name, feature_names, loading_code : str, sequence of str, str
@@ -132,27 +147,54 @@ def compare(
     >>> result = km.compare(X, y, maps=["HomogeneousMap"], kernels=["chi2"], sizes=[3, 7], C=10)
     >>> model = result.estimator().fit(X, y)
     """
-    start, (X, columns, notes) = perf_counter(), _read_rows(X, feature_names)
+    start, (table, y, groups) = perf_counter(), without_named("compare", X, y, groups)
+    X, encoder, notes = read_rows_of_numbers(table, "compare", select=feature_names is None)
+    names = names_of(table) if encoder is None else encoder.columns_used
+    names = names if feature_names is None else list(map(str, feature_names))
+    is_mixed = encoder is not None and encoder.n_outputs_ > len(encoder.columns_used)
     y, task, task_notes = _read_targets(X, y, task)
-    penalties, random_state = _check_arguments(X, cv, C, budget), seed_of(random_state)
+    penalties, random_state = _check_arguments(X, groups, cv, C, budget), seed_of(random_state)
+    kernels = _OF_NUMBERS if kernels is None and is_mixed else kernels
     pairs = _fit_kernels(kernels, X, random_state, notes)
-    middle, notes = sorted(penalties)[len(penalties) // 2], notes + task_notes
-    methods = _map_methods(maps, pairs, (sizes, joint_sizes), random_state, task, middle)
+    middle = sorted(penalties)[len(penalties) // 2]
+    model = linear_model(task, middle)
+    make_maps = partial(_map_methods, maps, model, random_state)
+    methods = make_maps([*pairs, (None, None)], sizes, joint_sizes)
+    methods += [_wrap_map(item, model) for item in maps or [] if not isinstance(item, str)]
     if with_baselines:
         limits = {"size": max(joint_sizes), "exact_rows": exact_rows, "sparse": sparse.issparse(X)}
-        linear, *other_baselines = baselines(pairs, task, middle, **limits)
-        methods = [linear, *methods, *other_baselines]
+        methods += baselines(pairs, task, middle, with_pairs=is_mixed, **limits)
+    order = _ORDER_OF_TABLES if is_mixed else _ORDER
+    methods.sort(key=lambda method: order.index(method.kind))
     _check_methods(methods, maps, kernels)
+
+    def larger_maps(rows: list[dict[str, Any]]) -> list[Method]:
+        leading = [pair for pair in pairs if kernel_label(pair[0]) == _leading_kernel(rows)]
+        more, many = ([2 * max(columns), 4 * max(columns)] for columns in (sizes, joint_sizes))
+        return make_maps(leading, more, many)
+
     most_rows = None if budget is None else max(_FEWEST_ROWS, int(ROWS_PER_SECOND * budget))
-    problem = Problem(X, y, task, cv, random_state).sample(most_rows)
+    problem = Problem(X, y, task, cv, random_state, encoder, table, groups).sample(most_rows)
     data = {
-        "name": name, "C": penalties, "loading_code": loading_code, **columns, "folds": cv,
-        "rows": X.shape[0], "columns": X.shape[1], "sparse": bool(sparse.issparse(X)),
-        "random_state": random_state, "dtype": str(X.dtype), "compared_rows": problem.X.shape[0],
+        "name": name, "C": penalties, "loading_code": loading_code, "names": names, "folds": cv,
+        "rows": X.shape[0], "columns": len(names) if names else X.shape[1],
+        "sparse": bool(sparse.issparse(X)), "random_state": random_state, "dtype": str(X.dtype),
+        "compared_rows": problem.X.shape[0], "grouped": groups is not None,
     }  # fmt: skip
-    deadline = np.inf if budget is None else start + budget
-    result = _measure_all(methods, problem, penalties, deadline, progress, Comparison(task, data))
-    return replace(result, notes=notes + result.notes, seconds=perf_counter() - start)
+    deadline, result = np.inf if budget is None else start + budget, Comparison(task, data)
+    result = _measure_all(methods, larger_maps, problem, penalties, deadline, progress, result)
+    notes = [*notes, *task_notes, *result.notes]
+    return replace(result, notes=notes, seconds=perf_counter() - start)
+
+
+def _leading_kernel(rows: Sequence[dict[str, Any]]) -> str | None:
+    """The kernel of the best exact machine, if its score is above that of all maps."""
+    scores = [
+        [(row["score"], row["kernel"]) for row in rows if row["kind"] == kind and "score" in row]
+        for kind in ("map", "exact")
+    ]
+    (mapped, _), (exact, kernel) = (max(items, default=(np.inf, "")) for items in scores)
+    return kernel if exact > mapped + LARGEST_TIE else None
 
 
 # ---- measuring ----------------------------------------------------------------------------------
@@ -160,20 +202,45 @@ def compare(
 
 @dataclass(frozen=True)
 class Problem:
-    """Rows and targets that are compared, and their folds."""
+    """Rows and targets that are compared, and their folds.
+
+    Rows of a table with an `encoder` are there in both forms: as numbers, `X`, and as they are.
+    """
 
     X: Any
     y: np.ndarray
     task: str
     cv: int
     random_state: int
+    encoder: TableEncoder | None = None
+    table: Any = None
+    groups: Any = None
 
     def folds(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Pairs of training and test rows, the same for every method."""
-        kind = StratifiedKFold if self.task == "classification" else KFold
-        splitter = kind(self.cv, shuffle=True, random_state=self.random_state)
+        cv, groups = self.cv, self.groups
+        if groups is not None:
+            cv = min(cv, len(np.unique(groups)))
+            cv, groups = (self.cv, None) if cv < 2 else (cv, groups)  # all rows of one subject
+        splitter = splitter_of(self.task, groups is not None)
         with warnings.catch_warnings(action="ignore"):  # rare classes in a small sample
-            return list(splitter.split(self.X, self.y))
+            folds = splitter(cv, shuffle=True, random_state=self.random_state)
+            return list(folds.split(self.X, self.y, groups))
+
+    def rows(self, method: Method, rows: np.ndarray) -> Any:
+        """Some rows as a method takes them: floats for scikit-learn's maps, dense for boosting."""
+        if method.takes_tables and self.encoder is not None:
+            return _safe_indexing(self.table, rows)
+        X = self.X[rows]
+        if method.kind == "boosting" and sparse.issparse(X):
+            return X.toarray()
+        if method.kind == "map" or X.dtype in (np.float32, np.float64):
+            return X
+        return X.astype(np.float64)
+
+    def pipeline(self, method: Method) -> Any:
+        """The unfitted pipeline of a method, for rows as the user has them."""
+        return put_behind(None if method.takes_tables else self.encoder, method.pipeline)
 
     def sample(self, n_rows: int | None) -> Problem:
         """A random sample with at least `cv` rows of each class (or all); None: all rows."""
@@ -188,7 +255,13 @@ class Problem:
                 place[members] = np.arange(len(members))
             order = order[np.argsort(place[order] >= self.cv, kind="stable")]
         rows = np.sort(order[:n_rows])
-        return replace(self, X=self.X[rows], y=self.y[rows])
+        return self.take(rows)
+
+    def take(self, rows: np.ndarray) -> Problem:
+        """The problem of some rows."""
+        table = None if self.encoder is None else _safe_indexing(self.table, rows)
+        groups = None if self.groups is None else np.asarray(self.groups)[rows]
+        return replace(self, X=self.X[rows], y=self.y[rows], table=table, groups=groups)
 
 
 def _describe(method: Method) -> dict[str, Any]:
@@ -197,17 +270,23 @@ def _describe(method: Method) -> dict[str, Any]:
 
 
 def _measure_all(
-    methods: Sequence[Method], problem: Problem, penalties: Sequence[float], deadline: float,
-    progress: bool | None, result: Comparison,
+    methods: Sequence[Method], more: Callable[[list[dict[str, Any]]], list[Method]],
+    problem: Problem, penalties: Sequence[float], deadline: float, progress: bool | None,
+    result: Comparison,
 ) -> Comparison:  # fmt: skip
-    """Measure methods in their order, as long as the longest so far would fit."""
-    rows, longest, interrupted = list[dict[str, Any]](), 0.0, False
+    """Measure methods in their order, and what `more` adds in the end, as long as there is time."""
+    rows, longest, interrupted = list[dict[str, Any]](), dict[str, float](), False
     models, losses, notes = result.models, result.losses, result.notes
-    selected = result.data["selected"]
+
+    def queue() -> Iterator[Method]:
+        yield from methods
+        yield from more(rows)
+
     try:
-        for method in track(methods, lambda method: method.label, enabled=progress):
+        for method in track(queue(), lambda method: method.label, len(methods), progress):
             begin = perf_counter()
-            if begin + longest > deadline and len(rows) >= _FEWEST_RESULTS:
+            expected = longest.get(method.kind, np.mean(list(longest.values()) or [0.0]))
+            if begin + expected > deadline and len(rows) >= _FEWEST_RESULTS:
                 rows.append(_describe(method) | {"status": "not started", "rows": 0})
                 continue
             try:
@@ -216,11 +295,11 @@ def _measure_all(
                 notes.append(f"{method.label} was left out: {str(error).splitlines()[0]}")
                 continue
             if method.kind != "exact":  # which do not scale to many rows
-                models[method.label] = model
-                if selected is not None:
-                    row["code"] = expression(select_columns(model, selected))
+                models[method.label] = problem.pipeline(model)
+                row["code"] = replace(model, pipeline=models[method.label]).code()
             rows.append(row)
-            longest = max(longest, perf_counter() - begin)
+            seconds = perf_counter() - begin
+            longest[method.kind] = max(seconds, longest.get(method.kind, 0.0))
     except KeyboardInterrupt:
         interrupted = True
         notes.append(f"Interrupted: {len(rows)} of {len(methods)} methods were measured.")
@@ -240,8 +319,8 @@ def _measure_all(
 
 def _run(
     method: Method, problem: Problem, penalties: Sequence[float]
-) -> tuple[dict[str, Any], Any, Any]:
-    """The row of a method in the table, the losses of its rows, and its unfitted pipeline."""
+) -> tuple[dict[str, Any], Any, Method]:
+    """The row of a method in the table, the losses of its rows, and the method with its penalty."""
     part = problem.sample(method.max_rows)
     # The first call also compiles what the method runs, which no measurement should have.
     method = choose_penalty(method, part, penalties)
@@ -251,7 +330,7 @@ def _run(
     if error is not None:
         figures = ("max", "rms", "relative", "bias", "size", "max_relative")
         row |= {f"error_{figure}": getattr(error, figure) for figure in figures}
-    return row, losses, method.pipeline
+    return row, losses, method
 
 
 def choose_penalty(method: Method, problem: Problem, penalties: Sequence[float]) -> Method:
@@ -264,11 +343,12 @@ def choose_penalty(method: Method, problem: Problem, penalties: Sequence[float])
     train = problem.folds()[0][0]
     with _quiet(method, problem):
         if method.kind == "gam":  # has no penalty, and is compiled
-            clone(method.model).fit(problem.X, problem.y).predict(problem.X)
+            X = problem.rows(method, np.arange(len(problem.y)))
+            clone(method.model).fit(X, problem.y).predict(X)
         if get_penalty(method.model) is None:
             return method
-        Z = method.make_features().fit_transform(_convert(method, problem.X[train]))
-        inner = replace(problem, X=Z, y=problem.y[train])
+        Z = method.make_features().fit_transform(problem.rows(method, train))
+        inner = replace(problem.take(train), X=Z)
         models = [set_penalty(method.model, C) for C in sorted(penalties)]
         losses = np.zeros(len(models))
         for train, test in inner.folds():
@@ -292,7 +372,7 @@ def measure(method: Method, problem: Problem) -> tuple[dict[str, Any], np.ndarra
     with _quiet(method, problem, record=True) as caught:
         for train, test in problem.folds():
             features, model = method.make_features(), clone(method.model)
-            X_train, X_test = (_convert(method, problem.X[rows]) for rows in (train, test))
+            X_train, X_test = (problem.rows(method, rows) for rows in (train, test))
             ticks = [perf_counter()]
             Z = features.fit_transform(X_train)
             ticks.append(perf_counter())
@@ -304,6 +384,7 @@ def measure(method: Method, problem: Problem) -> tuple[dict[str, Any], np.ndarra
             times.append(np.diff(ticks))
             scores.append(score)
     kinds = {item.category for item in caught}
+    Z = problem.X[train] if method.takes_tables else Z
     parts = (Z.data, Z.indices, Z.indptr) if sparse.issparse(Z) else (Z,)
     seconds = ("map_seconds", "fit_seconds", "predict_seconds")
     row = _describe(method) | dict(zip(seconds, np.mean(times, axis=0).tolist(), strict=True)) | {
@@ -353,7 +434,7 @@ def measure_error(method: Method, problem: Problem) -> KernelError | None:
     n_rows = int(np.clip(np.sqrt(5e7 / max(1, n_columns)), 40, 400))
     order = generator(problem.random_state).permutation(n)
     train, rows = (
-        _convert(method, problem.X[np.sort(part)]) for part in (order[:n_train], order[-n_rows:])
+        problem.rows(method, np.sort(part)) for part in (order[:n_train], order[-n_rows:])
     )
     with _quiet(method, problem):
         steps = [step for _, step in method.pipeline.steps]
@@ -363,23 +444,7 @@ def measure_error(method: Method, problem: Problem) -> KernelError | None:
         return None if truth is None else kernel_error(fitted, before.transform(rows), kernel=truth)
 
 
-def _convert(method: Method, X: Any) -> Any:
-    """What other libraries need: floats for scikit-learn's maps, dense rows for boosting."""
-    if method.kind == "boosting" and sparse.issparse(X):
-        return X.toarray()
-    if method.kind == "map" or X.dtype in (np.float32, np.float64):
-        return X
-    return X.astype(np.float64)
-
-
 # ---- what is compared ---------------------------------------------------------------------------
-
-
-def _read_rows(X: Any, names: Sequence[str] | None) -> tuple[Any, dict[str, Any], list[str]]:
-    """Checked rows, the names of their columns and those selected of a frame, and remarks."""
-    X, header, selected, remarks = read_informative_rows(X, "compare", select=names is None)
-    columns = selected or header if names is None else list(map(str, names))
-    return X, {"names": columns, "selected": selected}, remarks
 
 
 def _read_targets(X: Any, y: Any, task: str) -> tuple[np.ndarray, str, list[str]]:
@@ -402,7 +467,7 @@ def _read_targets(X: Any, y: Any, task: str) -> tuple[np.ndarray, str, list[str]
     return y, decided.name, notes
 
 
-def _check_arguments(X: Any, cv: int, C: Any, budget: float | None) -> list[float]:
+def _check_arguments(X: Any, groups: Any, cv: int, C: Any, budget: float | None) -> list[float]:
     """The penalties; wrong arguments are refused."""
     penalties: list[float] = np.atleast_1d(np.asarray(C)).tolist()
     if not penalties:
@@ -411,6 +476,10 @@ def _check_arguments(X: Any, cv: int, C: Any, budget: float | None) -> list[floa
         check_positive("compare", "C", penalty)
     if not isinstance(cv, int) or cv < 2 or cv > X.shape[0]:
         raise argument_error("compare", "cv", cv, f"between 2 and the {X.shape[0]} rows")
+    if groups is not None:
+        check_consistent_length(X, groups)
+        if len(np.unique(np.asarray(groups))) < cv:
+            raise argument_error("compare", "groups", groups, f"at least cv={cv} different values")
     if budget is not None:
         check_positive("compare", "budget", budget, "a positive number of seconds")
     return penalties
@@ -434,7 +503,7 @@ def _fit_kernels(
     """Kernels with their widths, each with the scaler of columns that it needs, or None."""
     lowest, pairs = float(np.min(X.data if sparse.issparse(X) else X, initial=0.0)), []
     of_histograms = ("chi2", "intersection", "exp_chi2", "gaussian")
-    for item in kernels or (("gaussian", "laplacian") if lowest < 0 else of_histograms):
+    for item in kernels or (_OF_NUMBERS if lowest < 0 else of_histograms):
         kernel = get(item)
         base = getattr(kernel, "base", kernel)
         if lowest < 0 and getattr(base, "signed", True) is False:
@@ -449,14 +518,12 @@ def _fit_kernels(
 
 def _map_methods(
     maps: Sequence[Any] | None,
-    pairs: list[tuple[Kernel, Any]],
-    sizes: tuple[Sequence[int], Sequence[int]],
+    model: Any,
     random_state: int,
-    task: str,
-    C: float,
+    pairs: Sequence[tuple[Kernel | None, Any]],
+    *sizes: Sequence[int],
 ) -> list[Method]:
-    """Maps of all kernels and sizes, small ones first, and then the user's own."""
-    model = linear_model(task, C)
+    """Maps of all kernels and sizes (of additive and of joint ones), small ones first."""
     names = None if maps is None else [item for item in maps if isinstance(item, str)]
     for unknown in [n for n in names or [] if n not in PLUGINS and not hasattr(kernelmaps, n)]:
         raise ValueError(
@@ -464,7 +531,7 @@ def _map_methods(
             "object, or register it (kernelmaps.maps.register)."
         )
     methods: list[Any] = []
-    for kernel, scaler in [*pairs, (None, None)]:
+    for kernel, scaler in pairs:
         joint = kernel is not None and get_sort(kernel) != "additive"
         name = kernel_label(kernel)
         for candidate in candidates(
@@ -475,8 +542,7 @@ def _map_methods(
                 label = candidate.label if plain else f"{candidate.label}, {name}"
                 made = map_method(label, candidate.make(), name, model, scaler)
                 methods.append((candidate.size, made))
-    methods = [made for _, made in sorted(methods, key=itemgetter(0))]
-    return methods + [_wrap_map(item, model) for item in maps or [] if not isinstance(item, str)]
+    return [made for _, made in sorted(methods, key=itemgetter(0))]
 
 
 def _wrap_map(item: Any, model: Any) -> Method:

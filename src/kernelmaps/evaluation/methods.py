@@ -15,11 +15,14 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._util.devices import refuse_gpu_array
-from .._util.schema import State, names, number, size
+from .._util.schema import State, array, instance, many, names, number, size, text
 from .._util.sparse import check_sparse
+from ..data.table_reader import TableReader
 from ..kernels import Exponential, Gaussian, Kernel, Polynomial
 from ..maps.base import JointMap
 from .candidates import expression, fit_kernel, kernel_code, kernel_label, needs_scaler
+
+_MOST_LEVELS, _LEAST_COUNT = 50, 5  # levels with an indicator, and rows that have each
 
 
 class MeanNormScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -100,92 +103,139 @@ class MeanNormScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
-class ColumnSelector(TransformerMixin, BaseEstimator):
-    """Select columns of a data frame by their names, whatever else it holds.
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Encode a table as numbers, for models that take nothing else.
+
+    Columns are read as the additive models read them: numbers written as text are numbers, dates
+    are a trend and its cycles, and IDs and columns of one value are left out. Categories become
+    indicators of their levels, and gaps are filled by the median and have an indicator, too.
 
     Parameters
     ----------
-    columns : sequence of str
-        Names of the columns, in the order in which they are wanted.
+    columns : list of str, optional
+        Columns to use, by name, whatever they hold; by default all but those that say nothing.
 
     Attributes
     ----------
-    n_features_in_ : int
-        Columns of the frame seen in `fit`.
+    reader_ : TableReader
+        What each column holds, and how it is written.
+    medians_ : ndarray of shape (n_features,)
+        Of each column of numbers; 0 for categories.
+    levels_ : list of list of str
+        Levels that have an indicator, by column: the 50 most frequent ones that at least five rows
+        have. ``""`` stands for gaps.
+    n_features_in_, n_outputs_ : int
+        Columns of the table seen in `fit`, and those of the numbers.
 
     Examples
     --------
     >>> import pandas as pd, kernelmaps as km
-    >>> frame = pd.DataFrame({"id": [7, 8], "width": [0.5, 1.5]})
-    >>> list(km.ColumnSelector(["width"]).fit_transform(frame))
-    ['width']
+    >>> frame = pd.DataFrame({"width": ["0.5 m", None, "1.5 m"] * 5, "kind": list("abb") * 5})
+    >>> km.TableEncoder().fit_transform(frame)[:3]
+    array([[0.5, 0. , 0. , 1. ],
+           [1. , 1. , 1. , 0. ],
+           [1.5, 0. , 1. , 0. ]])
     """
 
-    _state = State({"n_features_in_": size("features")})
+    _state = State(
+        {
+            "reader_": instance((TableReader,)),
+            "medians_": array("f8", "features"),
+            "levels_": many(many(text())),
+            "n_features_in_": size("columns"),
+            "n_outputs_": size("outputs"),
+        }
+    )
 
-    def __init__(self, columns: Sequence[str] = ()) -> None:
+    def __init__(self, columns: Sequence[str] | None = None) -> None:
         self.columns = columns
 
-    def fit(self, X: Any, y: Any = None) -> ColumnSelector:
-        """Check that the frame has the columns.
+    def fit(self, X: Any, y: Any = None) -> TableEncoder:
+        """Learn how columns are written, their medians and their frequent levels.
 
         Parameters
         ----------
-        X : data frame of shape (n_samples, n_features)
+        X : frame of shape (n_samples, n_columns)
             Rows.
         y : ignored
 
         Returns
         -------
-        self : ColumnSelector
-            The fitted selector.
+        self : TableEncoder
+            The fitted encoder.
         """
-        self.transform(X)
-        self.n_features_in_ = X.shape[1]
+        name = type(self).__name__
+        self.reader_, columns = TableReader.learn_and_read([X], name, terms=self.columns)
+        self.n_features_in_ = len(self.reader_.columns)
+        self.medians_, self.levels_ = np.zeros(len(columns)), []
+        for j, column in enumerate(columns):
+            levels = list[str]()
+            if column.is_category:
+                gaps = column.codes < 0
+                counts = np.bincount(column.codes[~gaps])
+                order = np.argsort(-counts, kind="stable")[:_MOST_LEVELS]
+                levels += [column.levels[k] for k in order if counts[k] >= _LEAST_COUNT]
+            else:
+                gaps = np.isnan(column.values)
+                self.medians_[j] = np.median(column.values[~gaps])
+            self.levels_.append(levels + [""] * bool(gaps.any()))
+        n_numbers = sum(not column.is_category for column in columns)
+        self.n_outputs_ = n_numbers + sum(map(len, self.levels_))
         return self
 
-    def transform(self, X: Any) -> Any:
-        """The columns of a frame.
+    def transform(self, X: Any) -> np.ndarray:
+        """Numbers of the rows.
 
         Parameters
         ----------
-        X : data frame of shape (n_samples, n_features)
-            Rows; further columns, and another order of columns, change nothing.
+        X : frame of shape (n_samples, n_columns)
+            Rows; columns are found by their names.
 
         Returns
         -------
-        data frame of shape (n_samples, n_columns)
-            The selected columns.
+        ndarray of shape (n_samples, n_outputs)
+            Numbers, and indicators of levels and gaps.
         """
-        if not hasattr(X, "columns"):
-            raise TypeError(
-                "ColumnSelector selects columns by name, and X has no names: pass a data frame."
-            )
-        missing = [name for name in self.columns if name not in X.columns]
-        if missing:
-            raise ValueError(f"ColumnSelector: X has no columns {missing}.")
-        return X[list(self.columns)]
+        check_is_fitted(self)
+        parts = []
+        columns = self.reader_.read(X, type(self).__name__)
+        for column, median, levels in zip(columns, self.medians_, self.levels_, strict=True):
+            if column.is_category:
+                place = {level: k for k, level in enumerate(levels)}
+                codes = np.array([place.get(level, -1) for level in (*column.levels, "")])
+                codes = codes[column.codes]  # -1, the last place, is that of gaps
+            else:
+                codes = np.where(np.isnan(column.values), 0, -1)
+                parts.append(np.nan_to_num(column.values, nan=median)[:, None])
+            parts.append(codes[:, None] == np.arange(len(levels)))
+        return np.hstack(parts).astype(np.float64)
+
+    @property
+    def columns_used(self) -> list[str]:
+        """Names of the columns of the table that are not left out."""
+        return [column.name for column in self.reader_.columns if column.features]
 
     def _check_state(self) -> None:
-        if not isinstance(self.columns, list) or not all(isinstance(n, str) for n in self.columns):
+        named = self.columns is None or isinstance(self.columns, list)
+        if not named or not all(isinstance(name, str) for name in self.columns or ()):
             raise TypeError("columns must be a list of names")
 
     @property
     def _n_features_out(self) -> int:
-        return len(self.columns)
+        return self.n_outputs_
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.no_validation = True  # names are all that it looks at
+        tags.no_validation = True  # the reader says what a table may hold
         return tags
 
 
-def select_columns(model: Any, columns: Sequence[str] | None) -> Any:
-    """An unfitted model or map of these columns of a frame; None: of all."""
-    if columns is None:
+def put_behind(encoder: TableEncoder | None, model: Any) -> Any:
+    """An unfitted model or map of the rows of a table; without an encoder, the model itself."""
+    if encoder is None:
         return model
     steps = [step for _, step in model.steps] if hasattr(model, "steps") else [model]
-    return make_pipeline(ColumnSelector(list(columns)), *steps)
+    return make_pipeline(clone(encoder), *steps)
 
 
 class GramMatrix(TransformerMixin, BaseEstimator):
@@ -232,6 +282,11 @@ class Method:
     feature_map: Any = None
     truth: Kernel | None = None
     max_rows: int | None = None
+
+    @property
+    def takes_tables(self) -> bool:
+        """Whether it takes text, dates and gaps."""
+        return self.kind == "gam"
 
     @property
     def model(self) -> Any:
@@ -328,10 +383,12 @@ def baselines(
     size: int,
     exact_rows: int,
     sparse: bool,
+    with_pairs: bool = False,
 ) -> list[Method]:
-    """Plain linear, a GAM, boosting, exact kernel machines and scikit-learn's maps.
+    """Plain linear, GAMs, boosting, exact kernel machines and scikit-learn's maps.
 
-    `kernels` are pairs of a kernel and the scaler of its columns (or None). A GAM takes dense rows.
+    `kernels` are pairs of a kernel and the scaler of its columns (or None). A GAM takes dense rows;
+    there is another one `with_pairs`.
     """
     from ..models.gam.classifier import AdditiveClassifier
     from ..models.gam.regressor import AdditiveRegressor
@@ -339,9 +396,9 @@ def baselines(
     model = linear_model(task, C)
     linear = make_pipeline(make_column_scaler(sparse), MeanNormScaler(), model)
     methods = [Method("plain linear", "linear", linear)]
-    if not sparse:
-        gam = AdditiveRegressor() if task == "regression" else AdditiveClassifier()
-        methods.append(Method("GAM", "gam", make_pipeline(gam)))
+    gam = AdditiveRegressor if task == "regression" else AdditiveClassifier
+    for label, pairs in (("GAM", None), ("GAM with pairs", "auto"))[: 1 + with_pairs - sparse]:
+        methods.append(Method(label, "gam", make_pipeline(gam(interactions=pairs))))
     methods.append(Method("gradient boosting", "boosting", make_pipeline(_boosting(task))))
     for kernel, scaler in kernels:
         steps = [] if scaler is None else [scaler]

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn import model_selection
 from sklearn.base import clone
 
 from .._util.display import Tabled, number, table_of
 from .candidates import expression, import_lines
-from .methods import select_columns
 from .reports import comparison_report
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Of accuracy, or R²: on few rows two standard errors are several points, and a method that loses
 # these is not as good as the best one, though the rows do not prove it.
-_LARGEST_TIE = 0.01
+LARGEST_TIE = 0.01
 _STYLES = {"linear": "dim", "exact": "bold", "sklearn": "cyan", "boosting": "dim"}
 _PEERS = {
     "linear": "A plain linear model",
@@ -29,12 +29,21 @@ _PEERS = {
     "sklearn": "The best of scikit-learn's maps",
     "exact": "The best exact kernel machine",
 }
+_FOREIGN = ("boosting", "sklearn")
+_READABLE = ("linear", "gam")  # kinds of models that people read, the simplest first
+_AS_FAST = 1.1  # ratio of times that another run may turn round
 _COLUMNS = (
     "kind", "kernel", "status", "rows", "columns", "score", "score_std", "C", "seconds",
     "map_seconds", "fit_seconds", "predict_seconds", "bytes", "error_max", "error_rms",
     "error_relative", "error_bias", "error_size", "error_max_relative", "fold_scores", "note",
     "code",
 )  # fmt: skip
+
+
+def splitter_of(task: str, grouped: bool) -> type:
+    """The class that splits rows into folds."""
+    kind = ("Stratified" if task == "classification" else "") + ("Group" if grouped else "")
+    return getattr(model_selection, f"{kind}KFold")
 
 
 def make_frame(rows: Sequence[dict[str, Any]]) -> DataFrame:
@@ -71,8 +80,8 @@ class Comparison(Tabled):
     task : str
         "classification" or "regression".
     data : dict
-        Name, rows, columns, names of the features (`selected`: those of a frame that are used, if
-        some are left out), folds, and the code that loads the data.
+        Name, rows, columns, names of the columns that are used, folds, and the code that loads the
+        data.
     frame : DataFrame
         One line for each method by its label, the best first. `kind` is "map", "exact", "linear",
         "gam", "sklearn" or "boosting". `status` is "finished": on the same rows and folds as all
@@ -137,7 +146,7 @@ class Comparison(Tabled):
 
     def tied(self, a: str, b: str) -> bool:
         """Whether two finished methods differ by a point at most, and by no more than the noise."""
-        small = abs(self[a].score - self[b].score) <= _LARGEST_TIE
+        small = abs(self[a].score - self[b].score) <= LARGEST_TIE
         return bool(small and tied(self.losses[a], self.losses[b]))
 
     def ties(self, *, exact: bool = True) -> list[str]:
@@ -149,14 +158,15 @@ class Comparison(Tabled):
     def recommended(self) -> str | None:
         """The label of the fastest method, in training and predicting, of those tied with the best.
 
-        If the comparison took a part of the rows only, it is the best one: more rows tell tied
-        methods apart, and most often for those of the higher score. Exact kernel machines are not
-        recommended: their cost grows with the square of the rows.
+        Of methods that are as fast, it is one of this library or the linear model, and of several
+        the one with the highest score. Exact kernel machines are not recommended: their cost grows
+        with the square of the rows.
         """
         good = self.finished.loc[self.ties(exact=False)]
-        if good.empty or good["rows"].iloc[0] < self.data["rows"]:
-            return next(iter(good.index), None)
-        return str((good["seconds"] + good["predict_seconds"]).idxmin())
+        seconds = good["seconds"] + good["predict_seconds"]
+        as_fast = good[seconds <= _AS_FAST * seconds.min()]
+        as_fast = as_fast.sort_values("kind", key=lambda kind: kind.isin(_FOREIGN), kind="stable")
+        return next(iter(as_fast.index), None)
 
     def pareto(self, cost: str = "seconds", gain: str = "score") -> DataFrame:
         """Finished lines that no other one beats in both cost and gain, cheapest first.
@@ -189,7 +199,7 @@ class Comparison(Tabled):
             raise ValueError("nothing was finished, so that there is no model to recommend.")
         if label not in self.models:
             raise KeyError(f"{label!r} has no estimator; there are {list(self.models)}")
-        return select_columns(clone(self.models[label]), self.data.get("selected"))
+        return clone(self.models[label])
 
     def code(self, label: str | None = None) -> str:
         """A program that loads the data, fits and scores the recommended model (or another)."""
@@ -198,7 +208,7 @@ class Comparison(Tabled):
             return "# nothing was finished that could be recommended"
         model, data, row = self.estimator(label), self.data, self[label]
         loading = data.get("loading_code") or "# X, y: the rows and targets that were compared"
-        kind = "StratifiedKFold" if self.task == "classification" else "KFold"
+        kind, grouped = splitter_of(self.task, data["grouped"]).__name__, data["grouped"]
         scoring = f"from sklearn.model_selection import {kind}, cross_val_score"
         imports = sorted([*import_lines(model), scoring], key=lambda line: line.split()[1])
         steps = "".join(f"    {expression(step)},\n" for _, step in model.steps)
@@ -210,7 +220,7 @@ class Comparison(Tabled):
             *imports,
             f"\n{loading}\n",
             f"model = make_pipeline(\n{steps})",
-            f"scores = cross_val_score(model, X, y, cv={folds})",
+            f"scores = cross_val_score(model, X, y, {'groups=groups, ' * grouped}cv={folds})",
             f'print(f"{self.score_name}: {{scores.mean():.3f}}")  # {comment}',
             "model.fit(X, y)",
         ]
@@ -225,7 +235,7 @@ class Comparison(Tabled):
             return ["No method finished, so none can be recommended."]
         use = self[label]
         score = f"{self.score_name} {use.score:.3f} ± {use.score_std:.3f}"
-        sentences = [f"Use {label}: {score}, because {self._reason(label)}."]
+        sentences = [f"Use {label}: {score}, because {self._reason(label)}.", *self._tie_words()]
         for kind, words in _PEERS.items():
             of_kind = self.finished[self.finished["kind"] == kind]
             if kind != use.kind and len(of_kind):
@@ -241,7 +251,7 @@ class Comparison(Tabled):
         if label != best:
             seconds = [row.seconds + row.predict_seconds for row in (self[best], use)]
             ratio = seconds[0] / max(seconds[1], 1e-9)
-            faster = f"{ratio:.1f} times as fast" if ratio >= 1.05 else "costs no more"
+            faster = f"{ratio:.1f} times as fast" if ratio >= _AS_FAST else "as fast"
             return (
                 f"it is statistically tied with the best{scope} ({best}, {self[best].score:.3f}) "
                 f"and {faster}"
@@ -249,7 +259,18 @@ class Comparison(Tabled):
         reason = f"it has the best score{scope}"
         if use.rows < self.data["rows"]:
             return f"{reason} on {use.rows:,} of {self.data['rows']:,} rows"
-        return f"{reason}, and the {len(slower)} tied with it are slower" if slower else reason
+        return f"{reason}, and none of those tied with it is faster" if slower else reason
+
+    def _tie_words(self) -> list[str]:
+        """The fastest and the most readable of those tied with the best, in a sentence."""
+        tied = self.finished.loc[self.ties()]
+        if len(tied) < 2:
+            return []
+        fastest = (tied["seconds"] + tied["predict_seconds"]).idxmin()
+        readable = [label for kind in _READABLE for label in tied.index[tied["kind"] == kind]][:1]
+        words = f" and {readable[0]} the most readable" if readable else ""
+        words = " and the most readable" if readable == [fastest] else words
+        return [f"Of the {len(tied)} tied methods, {fastest} is the fastest{words}."]
 
     def _compare_scores(self, other: str, use: str) -> str:
         """The end of a sentence on another method."""
@@ -270,7 +291,7 @@ class Comparison(Tabled):
 
         use, ties, best = self.recommended(), self.ties(), next(iter(self.finished.index), "")
         marks = dict.fromkeys(ties if len(ties) > 1 else [], "=") | {use: "*"}
-        caption = [self.use_this()[0]]
+        caption = [self.use_this()[0], *self._tie_words()]
         if use is not None and self[best].kind == "exact":
             caption.append(f"{_PEERS['exact']} {self._compare_scores(best, use)}")
         if len(ties) > 1:

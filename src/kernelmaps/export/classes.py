@@ -51,7 +51,7 @@ _RECORDS = {
     **dict.fromkeys(("LocationScale", "Multinomial"), _LOSSES),
     # Steps in front of maps, and behind them, in pipelines that `compare` and `choose` make.
     "MeanNormScaler": "kernelmaps.evaluation.methods",
-    "ColumnSelector": "kernelmaps.evaluation.methods",
+    "TableEncoder": "kernelmaps.evaluation.methods",
 }
 # Entries of estimators that predict by themselves: these would import scikit-learn.
 PREDICTORS = {

@@ -492,6 +492,24 @@ class Moments(Statistics):
             setattr(negative, name, None if value is None else -value)
         return self.copy().merge(negative) if other.n else self.copy()
 
+    def with_classes(self, classes: np.ndarray | None) -> Self:
+        """Return the same sums with a row for each of these classes, too; None leaves them.
+
+        Parameters
+        ----------
+        classes : ndarray or None
+            Labels, which rows here may lack.
+
+        Returns
+        -------
+        Moments
+            Sums that share their arrays with these.
+        """
+        out = copy.copy(self)
+        if classes is not None:
+            out._extend_classes(classes)
+        return out
+
     def pair(self, a: int, b: int) -> Moments:
         """Return the sums of two classes alone, with the target 1 for the second, else 0.
 

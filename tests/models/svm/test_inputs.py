@@ -84,6 +84,21 @@ def test_true_and_false_are_one_and_zero(cls, dtype):
     np.testing.assert_array_equal(*predictions)
 
 
+@BOTH
+def test_rows_in_blocks_teach_the_names_of_columns(cls, tmp_path):
+    """Columns of different scales: in another order they predict something else."""
+    frame = pytest.importorskip("pandas").DataFrame(rows()[0] * [1, 100], columns=["a", "b"])
+    table = frame.assign(y=rows()[1])
+    table.to_parquet(tmp_path / "rows.parquet")
+    arrow = pytest.importorskip("pyarrow").Table.from_pandas(table)
+    for data in (tmp_path / "rows.parquet", arrow, [(frame, table["y"])]):
+        model = cls().fit(data, None if isinstance(data, list) else "y")
+        assert model.feature_names_in_.tolist() == ["a", "b"]
+        expected = model.predict(frame)
+        for order in (frame[["b", "a"]], arrow.select(["b", "a"])):
+            np.testing.assert_array_equal(model.predict(order), expected)
+
+
 @pytest.mark.parametrize(("cls", "most"), [(km.AdditiveSVC, 14), (km.AdditiveSVR, 13)])
 def test_estimators_are_composed(cls, most):
     """Few parameters, few classes to inherit from, and one object that predicts."""

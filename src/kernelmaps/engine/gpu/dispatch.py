@@ -20,7 +20,7 @@ from ..families import CURVES, FAMILIES, joint_columns
 from ..projections import project
 from ..reference import evaluate, real_rows
 from ..spec import Spec
-from ..table import CODE, Table
+from ..table import CODE, EDGES, Table
 from ..table.layout import code_bins, layout_of
 from ..table.stored import LOG2
 from ..tabulated import code_table_for, n_columns, table_for
@@ -183,14 +183,21 @@ def encode(
     on_device = _codes_on(table, ends.tobytes(), unit, xp, device_of(X))
     out = xp.empty(X.shape, dtype=getattr(xp, dtype.name), device=device_of(X))
     if X.shape[0]:
-        from . import kernels
-
-        count, size = X.shape[0] * X.shape[1], 1024
-        kernels.encode[(-(-count // size),)](
-            X, out, flag, count, X.shape[1], on_device, size,
-            enable_fp_fusion=False,  # products are rounded before they are added, as elsewhere
-        )  # fmt: skip
+        launch_encode(on_device, X, out, flag)
     return out, not bool(flag[0])
+
+
+def launch_encode(table: DeviceCodes, X: Any, out: Any, flag: Any) -> None:
+    """Codes into `out`; the flag is set where values are outside."""
+    from . import kernels
+
+    n, d = X.shape
+    values = VALUES if table.bins.kind == EDGES else 2 * VALUES  # edges take registers
+    group = values // gcd(values, d)
+    grid = (-(-n // (group * STEPS)), group * d // values)
+    sizes = Sizes(tile=values, steps=STEPS)
+    # Products are rounded before they are added, as elsewhere.
+    kernels.encode[grid](X, out, flag, n, group, table, sizes, num_warps=1, enable_fp_fusion=False)
 
 
 @lru_cache(maxsize=16)
@@ -204,7 +211,7 @@ def _sums_on(table: Table, dtype: np.dtype, xp: Any, device: Any) -> DeviceSums:
 def _codes_on(table: Table, ends: bytes, unit: float, xp: Any, device: Any) -> DeviceCodes:
     low, high = np.frombuffer(ends).reshape(2, -1).copy()  # torch takes writable arrays
     put = partial(_put, xp, device)
-    return DeviceCodes(unit, put(low), put(high), bins_on(code_bins(table), put))
+    return DeviceCodes(unit, put(low), put(high), len(low), bins_on(code_bins(table), put))
 
 
 def _put(xp: Any, device: Any, array: np.ndarray) -> Any:

@@ -289,20 +289,26 @@ def dot(
 
 
 @triton.jit
-def encode(x_ptr, out_ptr, flag_ptr, count, d, table, VALUES: tl.constexpr):
+def encode(x_ptr, out_ptr, flag_ptr, n, group, table, SIZES: tl.constexpr):
     """Codes of values: bins, or positions b + u in units of 1/unit, rounded.
 
-    The flag is set by values outside low … high of their features, and by NaN.
+    Tiles are those of `transform`: a program reads once of its features. The flag is set by values
+    outside low … high of their features, and by NaN.
     """
-    v = tl.program_id(0).to(tl.int64) * VALUES + tl.arange(0, VALUES)
-    inside = v < count
-    f = (v % d).to(tl.int32)
-    x = _real(tl.load(x_ptr + v, inside, other=0))
-    within = (x >= tl.load(table.low + f)) & (x <= tl.load(table.high + f))
-    _set_flag(inside & (within == 0), flag_ptr)
+    d = table.features
+    k = tl.program_id(1) * SIZES.tile + tl.arange(0, SIZES.tile)
+    f = k % d
     at = _read(f, table.bins)
-    code, u = _find_bin(x, at, table.bins)
-    if table.bins.position:
-        t = _clip(code.to(tl.float64) + u, 0.0, at.top.to(tl.float64) + 1.0)
-        code = (t * table.unit.to(tl.float64) + 0.5).to(tl.int32)
-    tl.store(out_ptr + v, code.to(out_ptr.dtype.element_ty), inside)
+    low, high = tl.load(table.low + f), tl.load(table.high + f)
+    outside = k < 0
+    for step in range(SIZES.steps):
+        top = (tl.program_id(0).to(tl.int64) * SIZES.steps + step) * group
+        inside = k < (tl.minimum(n - top, group) * d).to(tl.int32)
+        x = _real(tl.load(x_ptr + top * d + k, inside, other=0))
+        outside = outside | (inside & (((x >= low) & (x <= high)) == 0))
+        code, u = _find_bin(x, at, table.bins)
+        if table.bins.position:
+            t = _clip(code.to(tl.float64) + u, 0.0, at.top.to(tl.float64) + 1.0)
+            code = (t * table.unit.to(tl.float64) + 0.5).to(tl.int32)
+        tl.store(out_ptr + top * d + k, code.to(out_ptr.dtype.element_ty), inside)
+    _set_flag(outside, flag_ptr)

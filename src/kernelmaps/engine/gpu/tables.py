@@ -89,7 +89,8 @@ class DeviceCodes(NamedTuple):
     unit: float  # codes in a bin; 1 for look-ups
     low: Any  # by feature
     high: Any
-    bins: DeviceBins
+    features: int
+    bins: DeviceBins  # the last: in loops, Triton 3.6 forgets the constants of others
 
 
 def bins_on(bins: Bins, put: Any) -> DeviceBins:

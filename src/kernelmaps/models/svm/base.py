@@ -175,6 +175,8 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         y, weight, sampled, outline = read_once(name, source)
         self.n_features_in_ = outline.shape[1]
         self.__dict__.pop("feature_names_in_", None)
+        if source.names is not None:  # of a stream: known by now
+            self.feature_names_in_ = np.asarray(source.names, dtype=object)
         targets = self._targets(y, weights_of(self, weight, len(y)))
         is_pairwise, has_labels = targets.pairwise, targets.multilabel
         refuse_outputs(name, "rows that come in blocks", pairwise=is_pairwise, labels=has_labels)
