@@ -49,7 +49,7 @@ def evaluate(
     for rows in saved.blocks(file, with_target=True, **options):
         scores.add(rows.X, rows.y, rows.exposure)
     labels, checks = scores.classes is not None, None
-    result = {
+    result: dict[str, Any] = {
         "data": data,
         "task": saved.metadata.get("task") or ("classification" if labels else "regression"),
         "rows": scores.rows,

@@ -62,25 +62,20 @@ def kmeans(values: np.ndarray, counts: np.ndarray, n: int) -> np.ndarray:
 
 def column_values(X: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Distinct values of each column of a dense or CSC matrix, sorted, and their counts."""
+    if not sparse.issparse(X):
+        pairs = [np.unique(column, return_counts=True) for column in np.ascontiguousarray(X.T)]
+        return [values.astype(np.float64) for values, _ in pairs], [counts for _, counts in pairs]
     n_rows, d = X.shape
-    if sparse.issparse(X):
-        stored = np.diff(X.indptr)
-        with_zeros = np.flatnonzero(stored < n_rows)
-        columns = np.concatenate([np.repeat(np.arange(d), stored), with_zeros])
-        values = np.concatenate([X.data, np.zeros(len(with_zeros))])
-        times = np.concatenate([np.ones(len(X.data), np.intp), (n_rows - stored)[with_zeros]])
-        order = np.lexsort((values, columns))
-        columns, values, times = columns[order], values[order], times[order]
-        is_new = np.append(True, (np.diff(values) != 0) | (np.diff(columns) != 0))
-        counts = np.add.reduceat(times, np.flatnonzero(is_new))
-        n_values = np.bincount(columns[is_new])
-    else:
-        values = np.sort(np.ascontiguousarray(X.T))
-        is_new = np.diff(values, prepend=0, axis=1) != 0
-        is_new[:, 0] = True
-        counts = np.diff(np.flatnonzero(is_new), append=X.size)
-        n_values = is_new.sum(axis=1)
-    ends = np.cumsum(n_values)[:-1]
+    stored = np.diff(X.indptr)
+    with_zeros = np.flatnonzero(stored < n_rows)
+    columns = np.concatenate([np.repeat(np.arange(d), stored), with_zeros])
+    values = np.concatenate([X.data, np.zeros(len(with_zeros))])
+    times = np.concatenate([np.ones(len(X.data), np.intp), (n_rows - stored)[with_zeros]])
+    order = np.lexsort((values, columns))
+    columns, values, times = columns[order], values[order], times[order]
+    is_new = np.append(True, (np.diff(values) != 0) | (np.diff(columns) != 0))
+    counts = np.add.reduceat(times, np.flatnonzero(is_new))
+    ends = np.cumsum(np.bincount(columns[is_new]))[:-1]
     return np.split(values[is_new].astype(np.float64), ends), np.split(counts, ends)
 
 

@@ -392,7 +392,7 @@ class AnchorMap(AdditiveMap):
             return {}  # averages of several neighbours would not tell few values apart
         n, few = X.shape[0], np.arange(X.shape[1])
         for n_rows in (10 * self.n_anchors, 200 * self.n_anchors, n):  # most are ruled out by some
-            sample = X[evenly_spaced(n, n_rows)][:, few]
+            sample = X[np.ix_(evenly_spaced(n, n_rows), few)]
             values = column_values(sparse.csc_matrix(sample) if sparse.issparse(X) else sample)[0]
             is_few = [len(v) <= min(self.n_anchors, n // 2) for v in values]
             few = few[is_few]
