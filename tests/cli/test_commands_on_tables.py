@@ -534,7 +534,7 @@ def test_new_rows_are_read_block_by_block(rides, model, tips, tmp_path, monkeypa
     def measured(blocks):
         def measured_blocks(*arguments):
             for table in blocks(*arguments):
-                sizes.append(table.num_rows)
+                sizes.append(table.num_rows if table.num_columns > 1 else 0)  # 1: targets
                 yield table
 
         return measured_blocks
