@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._util.display import plain_number
 from ..._util.schema import SchemaError, array, boolean, number, pair, record, saved, several, text
 from ..._util.threads import map_in_threads
 from ...data.columns import Column
@@ -147,7 +148,7 @@ class Codebook:
         if code == MISSING:
             return "missing"
         if self.kind == "number":
-            return f"{self.nodes[code - 1]:.6g}"
+            return plain_number(self.nodes[code - 1])
         return "other" if code == OTHER else self.levels[code - 2]
 
 
