@@ -54,3 +54,7 @@ def test_several_outputs_have_a_few_characters_each():
     assert curves == ["▁▂▃▃▄▅▆▆▇█", "█▇▆▆▅▄▃▃▂▁"]
     levels = describe_effects(shape([0, 1], [[0, 1], [1, 0]], ("u", "v")))
     assert levels == ["v +1", "u +1"]
+
+
+def test_large_effects_have_no_exponent():
+    assert describe_effect(shape([0, 1, 2], [-8670, 0, 10930])).endswith("-8670 to +10930")

@@ -60,21 +60,6 @@ def _table(edges, set_of, degree=0):
     )
 
 
-def test_positions_between_uneven_edges(seed):
-    """Bin and share of an interpolating map, in units of 1/256, to the rounding of float32."""
-    rng = np.random.default_rng(seed)
-    edges = [np.unique(KINDS[kind](rng)) for kind in ("quadratic", "geometric")]
-    spec = spec_of(_table(edges, np.arange(2), degree=1))
-    X = np.column_stack([rng.uniform(e[0], e[-1], 500) for e in edges]).astype(np.float32)
-    X[0], X[1] = [e[0] for e in edges], [e[-1] for e in edges]
-    unit = 2.0 ** fraction_bits(table_of(spec))
-    for j, e in enumerate(edges):
-        expected = np.interp(X[:, j], e, np.arange(len(e)))
-        gap = np.diff(e)[np.clip(np.searchsorted(e, X[:, j]) - 1, 0, len(e) - 2)]
-        rounding = 2.0**-22 * np.abs(X[:, j]) / gap
-        assert (np.abs(encode(spec, X)[:, j] / unit - expected) <= 0.5 / unit + rounding).all()
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_positions_are_those_of_their_rule(dtype, seed):
     """Bit by bit: at edges and next to them, outside, and infinite."""

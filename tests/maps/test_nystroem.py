@@ -118,6 +118,21 @@ def test_random_pivots_come_near_to_the_best_error(seed):
     assert shares[0] < shares[1]
 
 
+def test_blocks_of_random_pivots_are_draws_one_after_another(seed):
+    """Each pair has the probability Σ p_i p_(j | i) over both orders, within 5 standard errors."""
+    rng = np.random.default_rng(seed)
+    X = np.array([[0.0], [0.3], [0.5], [2.0]])
+    gram = km.kernels.Gaussian(0.5)(X)
+    first = np.full(4, 0.25)
+    rest = 1 - gram**2  # the residual of j after the pivot i
+    probability = first[:, None] * rest / rest.sum(axis=1, keepdims=True)
+    draws = [draw_pivots(km.kernels.Gaussian(0.5), X, 2, rng) for _ in range(2000)]
+    for i, j in [(0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3)]:
+        p = probability[i, j] + probability[j, i]
+        share = np.mean([list(pair) == [i, j] for pair in draws])
+        assert abs(share - p) <= 5 * np.sqrt(p * (1 - p) / 2000)
+
+
 def test_random_pivots_find_the_rows_that_uniform_draws_miss(seed):
     """990 rows alike and 10 far away from all others, which have all that is left of the trace."""
     rng = np.random.default_rng(seed)

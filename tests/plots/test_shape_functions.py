@@ -1,6 +1,7 @@
 """Shape functions: those of models and of linear models on maps, drawn by one display."""
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -259,3 +260,18 @@ def test_scores_are_named_and_their_means_stand_beside_them(rows, model, labels,
     assert explained.mean == pytest.approx(exact)
     assert f"({mean} {exact:.4g})" in str(explained)
     assert model.summary().facts["score"] == name.replace("prediction", "the mean")
+
+
+def test_numbers_below_a_panel_do_not_overlap():
+    from matplotlib.figure import Figure
+
+    grid = 1e6 + np.arange(0, 50.0)
+    shape = km.models.shapes.ShapeFunction("n", grid, grid - grid.mean(), grid, np.ones(49) / 49)
+    display = ShapeFunctionDisplay([shape] * 4)
+    figure = Figure(layout="constrained", dpi=130)
+    display.plot(display._panels(figure, 4))
+    figure.canvas.draw()
+    for ax in display.axes_:
+        boxes = [label.get_window_extent() for label in ax.get_xticklabels() if label.get_text()]
+        assert len(boxes) > 1
+        assert all(a.x1 < b.x0 for a, b in pairwise(boxes))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Sized
+from functools import partial
 from html import escape
 from typing import Any, TypeVar
 
@@ -108,9 +109,13 @@ def table_of(
     return table
 
 
-def plain_number(value: float, digits: int = 6) -> str:
+def plain_number(value: float, digits: int = 6, sign: str = "") -> str:
     """A number with so many digits, and without an exponent if it is large."""
-    return f"{value:.0f}" if 10**digits <= abs(value) < 1e15 else f"{value:.{digits}g}"
+    form = ".0f" if 10**digits <= abs(value) < 1e15 else f".{digits}g"
+    return format(value, sign + form)
+
+
+signed_number = partial(plain_number, digits=4, sign="+")
 
 
 def write_numbers(*axes: Any) -> None:

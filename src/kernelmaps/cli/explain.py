@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import typer
 
 from .._util.arguments import install_hint
-from .._util.display import shortened, table_of, two_columns
+from .._util.display import plain_number, shortened, signed_number, table_of, two_columns
 from .._util.storage import AnyPath
 from ..data.reading import column_names
 from ..evaluation.model_report import model_report, take
@@ -22,6 +23,7 @@ from ..plots.shapes import importance, output_names, sort_by_importance
 from . import application as cli
 from .saved_model import SavedModel
 
+_effect = partial(signed_number, digits=3)
 _CLASSES = 6  # whose effects fit next to each other
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _WIDTH, _SHORT = 16, 10  # blocks of a curve, and of one of several
@@ -146,7 +148,7 @@ def _tabulate_terms(
     if classes is not None and output is None and len(classes) > _CLASSES:
         output = len(classes) - 1
     heads = ["feature" if summary is None else "term", "importance"]
-    columns = [[f.name for f in functions], [f"{importance(f):.3g}" for f in functions]]
+    columns = [[f.name for f in functions], [plain_number(importance(f), 3) for f in functions]]
     if summary is not None and summary.columns[-1] == "p":  # of all classes together
         p = {row[0]: row[list(summary.columns).index("p")] for row in summary.rows}
         heads.append("p")
@@ -159,6 +161,9 @@ def _tabulate_terms(
         columns.append([describe_effect(f, -1 if output is None else output) for f in functions])
     table = table_of(heads, zip(*columns, strict=True), title, ("importance", "p"))
     caption = [] if classes is None else [f"Effects are on the {scale}."]
+    if summary is not None:
+        shown = ("intercept", "edited since")
+        caption += [f"{fact}: {summary.facts[fact]}" for fact in shown if fact in summary.facts]
     has_pairs = any(isinstance(function, PairFunction) for function in functions)
     if classes is not None and output is None and has_pairs:
         caption.append("±: half the distance from the lowest to the highest effect of a pair.")
@@ -273,7 +278,7 @@ def describe_effect(function: Any, output: int = -1) -> str:
     values = function.values.reshape(len(function.grid), -1)[:, output]
     text = _curve(function, values) if function.levels is None else _levels(function, values)
     if function.missing is not None:
-        text += f"; missing {np.ravel(function.missing[0])[output]:+.3g}"
+        text += f"; missing {_effect(np.ravel(function.missing[0])[output])}"
     return text
 
 
@@ -282,12 +287,15 @@ def describe_effects(function: Any) -> list[str]:
     n = function.values.shape[-1]
     if isinstance(function, PairFunction):
         spans = np.ptp(function.values.reshape(-1, n), axis=0)
-        return [f"± {span / 2:.2g}" for span in spans]
+        return [f"± {plain_number(span / 2, 2)}" for span in spans]
     function = function.two_values_as_levels()
     if function.levels is None:
         return [_blocks(function.grid, function.values[:, k], _SHORT) for k in range(n)]
     best = enumerate(function.values.argmax(axis=0))
-    return [f"{shortened(function.levels[i], 14)} {function.values[i, k]:+.2g}" for k, i in best]
+    return [
+        f"{shortened(function.levels[i], 14)} {signed_number(function.values[i, k], digits=2)}"
+        for k, i in best
+    ]
 
 
 def _curve(function: Any, values: np.ndarray) -> str:
@@ -300,7 +308,7 @@ def _curve(function: Any, values: np.ndarray) -> str:
     # Enough digits to tell the ends from each other, and none in scientific notation up to 10¹⁰.
     digits = 3 + int(np.ceil(np.log10(size / max(high - low, 1e-300))))
     digits = min(15, max(4, digits, int(np.log10(size)) + 1 if 1 <= size < 1e10 else 0))
-    ends = f"{values.min():+.3g} to {values.max():+.3g}"
+    ends = f"{_effect(values.min())} to {_effect(values.max())}"
     left, right = (names.get(end // 1, f"{end:.{digits}g}") for end in (low, high))
     return f"{left} {_blocks(grid, values, _WIDTH)} {right}, {ends}"
 
@@ -317,7 +325,7 @@ def _levels(function: Any, values: np.ndarray) -> str:
     """Levels with the largest effects, from the highest to the lowest."""
     largest = np.argsort(-np.abs(values), kind="stable")[:_LEVELS]
     order = sorted(largest.tolist(), key=lambda k: -values[k])
-    text = ", ".join(f"{shortened(function.levels[k])} {values[k]:+.3g}" for k in order)
+    text = ", ".join(f"{shortened(function.levels[k])} {_effect(values[k])}" for k in order)
     more = len(values) - len(order)
     return f"{text}, … ({more} more)" if more > 0 else text
 
@@ -330,5 +338,5 @@ def _cells(pair: PairFunction, output: int) -> str:
     for place in (np.nanargmax(values), np.nanargmin(values)):
         i, j = (int(k) for k in np.unravel_index(place, values.shape))
         cell = f"{shortened(pair.first[i])} × {shortened(pair.second[j])}"
-        extremes.append(f"{cell} {values[i, j]:+.3g}")
+        extremes.append(f"{cell} {_effect(values[i, j])}")
     return ", ".join(extremes)

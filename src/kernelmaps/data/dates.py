@@ -212,6 +212,13 @@ def _years(dates: np.ndarray) -> np.ndarray:
     return 1970 + year.astype(np.int64) + (dates - begin) / (end - begin)
 
 
+def date_of(years: float) -> str:
+    """The day of a number of `_years`, as text; seconds that were rounded off aside."""
+    begin = np.array(years // 1 - 1970).astype("datetime64[Y]")
+    length = (begin + np.timedelta64(1, "Y")).astype("datetime64[s]") - begin
+    return str((begin + length * (years % 1) + np.timedelta64(1, "s")).astype("datetime64[D]"))
+
+
 def _part(dates: np.ndarray, date_part: str) -> np.ndarray:
     days = dates.astype("datetime64[D]")
     if date_part == "month":  # a day has its place in all years, and a month begins at its number

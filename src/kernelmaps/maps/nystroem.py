@@ -18,8 +18,9 @@ of histograms (their distances are close to those of the kernel); of additive ma
 by itself, with its extreme values. ``"uniform"`` draws rows.
 ``"rpcholesky"`` draws rows one after another by what the landmarks before leave out of them,
 P(i) ∝ r(x_i, x_i), as in a Cholesky factorisation with random pivots (Chen, Epperly, Tropp and
-Webber 2024): with η the share of the trace that the best r columns leave out, m ≥ r/ε + r log(1/εη)
-landmarks leave out at most 1 + ε times that, in expectation.
+Webber 2024; here in blocks, with the same distribution): with η the share of the trace that the
+best r columns leave out, m ≥ r/ε + r log(1/εη) landmarks leave out at most 1 + ε times that, in
+expectation.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 from sklearn.utils.validation import check_is_fitted
 
 from .. import kernels
@@ -52,9 +54,8 @@ from .fourier import SCALE_ADVICE, resolve_kernel, typical_distance
 LANDMARKS = ("kmeans", "uniform", "rpcholesky")
 _LEAST_EIGENVALUE = 1e-12  # of the largest: rounding of kernel values decides about smaller ones
 _ADDITIVE_LANDMARKS = 40  # of a feature: as many as AnchorMap has anchors
-
-
 _CANDIDATES = 20_000  # of pivots: their kernel values are computed
+_LEAST_PROPOSALS = 10  # of pivots at a time, or a tenth of all
 # Of k-means: landmarks need not be the best centres.
 _ROWS_OF_CENTRE, _LEAST_ROWS, _ITERATIONS = 20, 2000, 20
 _TESTED_ROWS = 250  # on which the share that is left out is measured
@@ -292,17 +293,41 @@ def _whitening(gram: np.ndarray, columns: int) -> np.ndarray:
 
 
 def draw_pivots(kernel: Any, X: Any, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Numbers of at most `count` rows, by randomly pivoted Cholesky; fewer if the rank is less."""
+    """Numbers of at most `count` rows, by randomly pivoted Cholesky; fewer if the rank is less.
+
+    Pivots are proposed in blocks, of the residuals before the block, and accepted with the share
+    that the pivots accepted before them leave: these are draws one after another (Epperly, Tropp
+    and Webber 2024, Algorithm 2), but the factor is made by products of matrices.
+    """
     residual = kernel.diag(X).astype(np.float64)
     floor = _LEAST_EIGENVALUE * float(residual.max(initial=0.0))
-    factor, pivots = np.zeros((X.shape[0], count)), np.zeros(count, dtype=np.intp)
-    for j in range(count):
+    factor, pivots = np.zeros((X.shape[0], count)), np.zeros(0, dtype=np.intp)
+    block = max(_LEAST_PROPOSALS, count // 10)
+    while len(pivots) < count:
         residual[residual <= floor] = 0.0
         if not residual.any():
-            return np.sort(pivots[: max(j, 1)])
-        pivots[j] = i = rng.choice(len(residual), p=residual / residual.sum())
-        column = kernel(X, X[i : i + 1])[:, 0] - factor[:, :j] @ factor[i, :j]
-        factor[:, j] = column / np.sqrt(max(float(column[i]), floor))
-        residual -= factor[:, j] ** 2
-        residual[i] = 0.0
-    return np.sort(pivots)
+            break
+        k, left = len(pivots), count - len(pivots)
+        proposed = rng.choice(len(residual), block, p=residual / residual.sum())
+        known = factor[proposed, :k]
+        gram = kernel(X[proposed]) - known @ known.T
+        accepted, root = _accept(gram, rng.random(block) * residual[proposed], left)
+        rows = proposed[accepted]
+        columns = kernel(X, X[rows]) - factor[:, :k] @ known[accepted].T
+        columns = solve_triangular(root, columns.T, lower=True).T
+        factor[:, k : k + len(rows)] = columns
+        residual -= np.sum(columns**2, axis=1)
+        residual[rows] = 0.0
+        pivots = np.append(pivots, rows)
+    return np.sort(pivots) if len(pivots) else np.zeros(1, dtype=np.intp)
+
+
+def _accept(gram: np.ndarray, bars: np.ndarray, most: int) -> tuple[list[int], np.ndarray]:
+    """Proposals whose residual is above their bar, and the Cholesky factor of their Gram matrix."""
+    accepted, columns = [0], [gram[:, 0] / np.sqrt(gram[0, 0])]  # the first one always is
+    for j in range(1, len(gram)):
+        column = gram[:, j] - sum(c * c[j] for c in columns)
+        if len(accepted) < most and column[j] > bars[j]:
+            accepted.append(j)
+            columns.append(column / np.sqrt(column[j]))
+    return accepted, np.stack(columns, axis=1)[accepted]

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import scipy  # whose parts are loaded when they are used
 
-from .._util.display import plain_number, write_numbers
+from .._util.display import plain_number, signed_number, write_numbers
 
 _LARGEST = 1e3  # critical value that is searched up to: that of few rows and many points
 
@@ -160,7 +160,7 @@ class ShapeFunction:
         if self.levels is not None or len(self.grid) != 2:
             return self
         names = dict(self.ticks or ())
-        levels = tuple(names.get(value, f"{value:.6g}") for value in self.grid.tolist())
+        levels = tuple(names.get(value, plain_number(value)) for value in self.grid.tolist())
         return replace(
             self, grid=np.arange(2.0), edges=np.arange(3) - 0.5, density=self.density[[0, -1]],
             levels=levels, ticks=None, is_ordered=True,
@@ -319,14 +319,14 @@ class Explanation:
         order = np.argsort(-np.abs(self.values), kind="stable")
         width = max([len(name) for name in self.names] + [9])
         value_width = max([len(text) for text in self.shown] + [0])
+        space = " " * value_width
         lines = [
-            self.summary,
-            f"  {'intercept'.ljust(width)}  {''.ljust(value_width)}  {self.intercept:+.4g}",
-        ]
+            self.summary, f"  {'intercept'.ljust(width)}  {space}  {signed_number(self.intercept)}"
+        ]  # fmt: skip
         for k in order:
             name, text = self.names[k].ljust(width), self.shown[k].ljust(value_width)
-            error = "" if self.errors is None else f"  (se {self.errors[k]:.2g})"
-            lines.append(f"  {name}  {text}  {self.values[k]:+.4g}{error}")
+            error = "" if self.errors is None else f"  (se {plain_number(self.errors[k], 2)})"
+            lines.append(f"  {name}  {text}  {signed_number(self.values[k])}{error}")
         return "\n".join(lines)
 
     def largest(self, n_terms: int) -> list[tuple[str, float, float]]:
@@ -369,7 +369,9 @@ class Explanation:
         )  # fmt: skip
         ax.set_yticks(range(len(labels)), labels, fontsize=8)
         ax.axvline(0, color="0.5", lw=0.7)
-        ax.set_title(f"{self.summary}\nintercept {self.intercept:+.4g}", fontsize=9, loc="left")
+        ax.set_title(
+            f"{self.summary}\nintercept {signed_number(self.intercept)}", fontsize=9, loc="left"
+        )
         write_numbers(ax.xaxis)
         ax.set_xlabel(f"contribution to the {self.scale}", fontsize=8)
         ax.spines[["top", "right"]].set_visible(False)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._util import storage
 from .._util.arguments import check_count, is_number
-from .._util.display import printable, shortened, write_numbers
+from .._util.display import plain_number, printable, shortened, write_numbers
 from .._util.threads import evenly_spaced
 from ..models.shapes import PairFunction, ShapeFunction, score_name
 from .shapes import output_names, shape_functions, sort_by_importance
@@ -34,6 +34,7 @@ class PanelStyle:
     margin: float = 0.06  # above and below the curves, as a share of their range
     letters: int = 34  # that fit below or above a panel
     most_ticks: int = 8  # of an axis of a pair
+    most_numbers: int = 4  # intervals between numbers below a panel
     most_points: int = 1500  # partial residuals
     points_within: int = 99  # percent of them that the vertical scale has room for, on either side
     upright_names: int = 7  # of values, that fit beside each other below a panel
@@ -210,7 +211,7 @@ def _partial_residuals(shape: ShapeFunction, shown: np.ndarray, check: Any) -> n
     column, residuals = check.columns[shape.name], check.partial_residuals[shape.name]
     if shape.levels is not None:
         place = {shape.levels[level]: k for k, level in enumerate(shown)}
-        names = [name if isinstance(name, str) else f"{name:.6g}" for name in column.tolist()]
+        names = [name if isinstance(name, str) else plain_number(name) for name in column.tolist()]
         column = np.array([place.get(name, np.nan) for name in names], float)
     rows = np.flatnonzero(np.isfinite(column))
     rows = rows[evenly_spaced(len(rows), STYLE.most_points)]
@@ -388,6 +389,8 @@ class ShapeFunctionDisplay(PanelDisplay):
         return max(1, min(10, int(room), len(self.classes or [""])))
 
     def _draw(self, ax: Any, panel: dict[str, Any], floor: float, low: float, high: float) -> None:
+        from matplotlib.ticker import MaxNLocator
+
         grid, levels = panel["grid"], panel["levels"]
         for k, (color, values) in enumerate(zip(cycle(_COLORS), panel["values"].T)):
             ends = None if panel["lower"] is None else (panel["lower"][:, k], panel["upper"][:, k])
@@ -409,7 +412,13 @@ class ShapeFunctionDisplay(PanelDisplay):
             if panel["left_out"]:
                 count = f" ({len(names)} of {len(names) + panel['left_out']} levels)"
                 name = shortened(name, STYLE.letters - 14) + count
-        write_numbers(ax.yaxis, *([] if panel["levels"] else [ax.xaxis]))
+        write_numbers(ax.yaxis)
+        if levels is None:
+            is_whole = bool((grid % 1 == 0).all())
+            ax.xaxis.set_major_locator(
+                MaxNLocator(STYLE.most_numbers, steps=[1, 2, 2.5, 5, 10], integer=is_whole)
+            )
+            write_numbers(ax.xaxis)
         if panel["ticks"]:
             places, words = zip(*panel["ticks"], strict=True)
             ax.set_xticks(places, words, rotation=90 if len(words) > STYLE.upright_names else 0)
@@ -436,7 +445,7 @@ def _draw_missing(ax: Any, panel: dict[str, Any], middle: float) -> None:
         ax.errorbar(place, value, yerr=whisker, fmt="D", color=color, ms=3, lw=1)
     end, side = (0.02, "bottom") if panel["missing"][0, 0] > middle else (0.98, "top")  # away
     ax.text(
-        place, end, "missing", transform=ax.get_xaxis_transform(), rotation=90, ha="center",
+        place, end, "missing", transform=ax.get_xaxis_transform(), rotation=90, ha="right",
         va=side, fontsize=6, color="0.4",
     )  # fmt: skip
 

@@ -28,6 +28,13 @@ def forecast(seed):
     return km.AdditiveRegressor().fit(X[:N], y[:N]), X, cycle, mean, y
 
 
+def test_every_day_is_explained_by_its_date(forecast):
+    model, X, *_ = forecast
+    for row in (0, 58, 59, 364, 365, 424, N - 1):  # ends of years, and the days around a 29th
+        shown = dict(zip(model.term_names_, model.explain(X.iloc[[row]]).shown))
+        assert shown["day"] == str(X.day[row].date())
+
+
 @pytest.mark.filterwarnings("ignore::kernelmaps.exceptions.OutOfDomainWarning")
 def test_a_yearly_cycle_is_smooth_and_a_forecast_has_the_slope(forecast):
     """The cycle has about eight degrees of freedom, an error of 0.09; steps of months have 0.4."""

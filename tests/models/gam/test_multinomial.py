@@ -196,3 +196,9 @@ def test_two_classes_are_logistic_regression(seed):
         km.AdditiveClassifier(loss=loss).fit(X, y > 0) for loss in ("log_loss", "multinomial")
     ]
     np.testing.assert_array_equal(*(model.predict_proba(X) for model in models))
+
+
+def test_the_intercept_of_each_class_is_named(seed):
+    X, _, y = simulate(seed)
+    facts = km.AdditiveClassifier().fit(X, np.array(["u", "v", "w"])[y]).summary().facts
+    assert [part.split()[0] for part in facts["intercept"].split(", ")] == ["u", "v", "w"]

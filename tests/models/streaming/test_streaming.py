@@ -18,6 +18,7 @@ from sklearn_checks import broken
 
 import kernelmaps as km
 from kernelmaps.models.solvers import quadratic
+from kernelmaps.models.streaming import rows as rows_module
 from kernelmaps.stats.moments import fold_of_row
 
 MAP = RBFSampler(gamma=0.1, n_components=40, random_state=0)
@@ -102,6 +103,62 @@ def test_ridge_is_that_of_scikit_learn(seed, targets, n_components, weighted):
     np.testing.assert_allclose(model.intercept_, intercept, rtol=1e-8)
     np.testing.assert_allclose(model.predict(X), predicted, rtol=1e-8)
     assert model.predict(X).shape == y.shape
+
+
+FEW_ROWS = [
+    {"alpha": 0.3},
+    {"alpha": [0.1, 10.0, 1000.0]},
+    {"alpha": [0.1, 10.0, 1000.0], "validation": "gcv"},
+]
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("settings", FEW_ROWS, ids=str)
+def test_few_rows_are_solved_in_their_span(seed, settings, form, monkeypatch):
+    rng = np.random.default_rng(seed)
+    factors, w = rng.normal(size=(30, 2)), rng.uniform(0.2, 3, 30)
+    X = factors @ rng.normal(size=(2, 250)) + rng.normal(size=(30, 250)) + 1
+    y, labels = factors + rng.normal(size=(30, 2)), np.arange(30) % 3
+    rotate, rotated = rows_module.rotate_rows, []
+    monkeypatch.setattr(rows_module, "rotate_rows", lambda *a: rotated.append(1) or rotate(*a))
+    for model, target, options in [
+        (km.StreamingRidge(), y, {}),
+        (km.StreamingRidgeClassifier(), labels, {"classes": [0, 1, 2]}),
+        (km.StreamingRidgeClassifier(multi_class="ovo"), labels, {"classes": [0, 1, 2]}),
+    ]:
+        model.set_params(**settings).fit(form(X), target, w)
+        assert len(rotated) == 1
+        rotated.clear()
+        sums = clone(model).partial_fit(form(X), target, sample_weight=w, **options)
+        np.testing.assert_allclose(model.coef_, sums.coef_, atol=1e-7)
+        np.testing.assert_allclose(model.intercept_, sums.intercept_, atol=1e-7)
+        assert model.alpha_ == pytest.approx(sums.alpha_, rel=1e-3)
+        assert model.n_components_ is None
+        assert not rotated
+        if isinstance(settings["alpha"], list):
+            errors = [m.cv_results_["mean_squared_error"] for m in (model, sums)]
+            np.testing.assert_allclose(*errors, rtol=1e-7)
+
+
+def test_few_rows_have_the_evidence_of_their_sums(seed):
+    rng = np.random.default_rng(seed)
+    factors = rng.normal(size=(100, 2))
+    X = factors @ rng.normal(size=(2, 250)) + rng.normal(size=(100, 250))
+    y = factors + rng.normal(size=(100, 2))
+    model, sums = km.StreamingRidge("evidence").fit(X, y), km.StreamingRidge("evidence")
+    sums.partial_fit(X, y)
+    values = [m.cv_results_["log_evidence"] for m in (model, sums)]
+    np.testing.assert_allclose(*values, rtol=1e-8)
+    np.testing.assert_allclose(model.coef_, sums.coef_, atol=1e-5)
+
+
+def test_few_rows_leave_one_out(seed):
+    rng = np.random.default_rng(seed)
+    X, alphas, w = rng.normal(size=(30, 250)), [1.0, 100.0], rng.uniform(0.2, 3, 30)
+    Y = X[:, :2] + rng.normal(size=(30, 2))
+    model = km.StreamingRidge(alphas, validation="loo").fit(X, Y, w)
+    expected = naive_errors(X, Y, w, alphas, np.eye(250), np.arange(30)[:, None])
+    np.testing.assert_allclose(model.cv_results_["mean_squared_error"][0], expected, rtol=1e-7)
 
 
 @pytest.mark.parametrize("c", [2, 4])
@@ -280,9 +337,9 @@ def test_few_rows_are_solved_in_the_space_of_their_rank(seed, monkeypatch):
     for columns_per_row in (4, np.inf):
         monkeypatch.setattr(quadratic, "COLUMNS_PER_ROW", columns_per_row)
         for rule in ("gcv", "loo", 3):
-            model = km.StreamingRidge(alphas, validation=rule).fit(X, y, sample_weight=w)
+            model = km.StreamingRidge(alphas, validation=rule).fit([(X, y, w)])
             models[columns_per_row, rule] = model.cv_results_["mean_squared_error"], model.coef_
-        evidence = km.StreamingRidge("evidence").fit(X, y)
+        evidence = km.StreamingRidge("evidence").fit([(X, y)])
         models[columns_per_row, "evidence"] = evidence.cv_results_["log_evidence"], evidence.coef_
         if columns_per_row == 4:
             assert max(sizes) <= 29
@@ -295,16 +352,6 @@ def test_few_rows_are_solved_in_the_space_of_their_rank(seed, monkeypatch):
     for rule in ("gcv", "loo", 3, "evidence"):
         for one, other in zip(models[4, rule], models[np.inf, rule], strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-8)
-
-
-def test_alpha_zero_on_deficient_statistics_gives_the_least_norm(seed):
-    X, Y, _ = regression(seed, 50)
-    twice = np.hstack([X, X])
-    with pytest.warns(LinAlgWarning, match="rank 6, less than their 12 columns"):
-        model = km.StreamingRidge(0.0).fit(twice, Y)
-    centred = twice - twice.mean(axis=0)
-    exact = np.linalg.lstsq(centred, Y - Y.mean(axis=0), rcond=1e-10)[0].T
-    np.testing.assert_allclose(model.coef_, exact, atol=1e-8)
 
 
 # ---- partial_fit and merge ----------------------------------------------------------------------

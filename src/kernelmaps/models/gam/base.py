@@ -34,6 +34,7 @@ from ..._util.schema import SchemaError, State, array, boolean, instance, intege
 from ..._util.sparse import check_sparse
 from ..._util.threads import limit_blas
 from ...data.columns import Column, is_frame, is_series, without_named
+from ...data.dates import date_of
 from ...data.files import open_table
 from ...data.sources import Source
 from ...data.table_reader import ReadingNotes, TableReader
@@ -624,9 +625,15 @@ class GeneralizedAdditiveModel(BaseEstimator):
         """
         check_is_fitted(self)
         model, loss = self.predictor_, self.loss_
+        names = self._output_names()
         intercepts = [
-            f"{value:.4g} (se {error:.2g})"
-            for value, error in zip(model.intercept, model.posterior.intercept_errors, strict=True)
+            f"{name}{plain_number(value, 4)} (se {plain_number(error, 2)})"
+            for name, value, error in zip(
+                [f"{name} " for name in names] if len(names) > 1 else [""],
+                model.intercept,
+                model.posterior.intercept_errors,
+                strict=True,
+            )
         ]
         facts = {
             "loss": f"{self.loss} ({loss.family} family, link: {loss.link})",
@@ -634,7 +641,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             "score": score_name(self, "the mean"),
             "intercept": ", ".join(intercepts) + self._describe_mean(model.intercept),
             "degrees of freedom": ", ".join(f"{value:.1f}" for value in self.edf_),
-            "dispersion": ", ".join(f"{value:.4g}" for value in self.dispersion_),
+            "dispersion": ", ".join({plain_number(phi, 4): 0 for phi in self.dispersion_}),
         }
         if loss.parameter:
             facts[loss.parameter] = loss.describe_parameter()
@@ -654,7 +661,6 @@ class GeneralizedAdditiveModel(BaseEstimator):
             df = self._residual_df
             factors = [np.ones(len(df)), *(df / special.chdtri(df, q) for q in (0.025, 0.975))]
             noise = np.sqrt(self.dispersion_ * np.stack(factors))
-        names = self._output_names()
         return summarise(type(self).__name__, model, facts, names, statistic, noise)
 
     def to_tables(self, step: Any = None, X: Any = None, *, exposure: Any = None) -> dict[str, Any]:
@@ -820,7 +826,11 @@ class GeneralizedAdditiveModel(BaseEstimator):
         best = int(np.argmax(scores)) if self._of_labels else 0
         k = best if output is None else output
         names = self.reader_.value_names
-        cells = [_describe_first_cell(column, names.get(column.name, {})) for column in columns]
+        dates = {how.name for how in self.reader_.columns if how.kind == "date"}
+        cells = [
+            _describe_first_cell(column, names.get(column.name, {}), column.name in dates)
+            for column in columns
+        ]
         cells_by_term = [
             ", ".join(cells[j] for j in term.columns) for term in self.predictor_.terms
         ]
@@ -834,7 +844,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         """The probability or mean that scores alone stand for, where they are another number."""
         mean = None if len(scores) > 1 else self._mean_of(scores)
         what = "probability" if self._of_labels else "mean"
-        return "" if mean is None else f", {what} {mean:.4g}"
+        return "" if mean is None else f", {what} {plain_number(mean, 4)}"
 
     def _mean_of(self, scores: np.ndarray, k: int = 0) -> float | None:
         """The probability or prediction of scores, if it is another number than that of output k.
@@ -871,9 +881,11 @@ class GeneralizedAdditiveModel(BaseEstimator):
         return tags
 
 
-def _describe_first_cell(column: Column, names: Mapping[float, str]) -> str:
-    """The first cell of a column as text: a level, a number, or the name that a number has."""
+def _describe_first_cell(column: Column, names: Mapping[float, str], is_date: bool) -> str:
+    """The first cell of a column as text: a level, a date, a number, or the name that it has."""
     if column.is_category:
         return column.levels[column.codes[0]] if column.codes[0] >= 0 else "missing"
     value = column.values[0]
-    return "missing" if np.isnan(value) else names.get(value // 1, plain_number(value))
+    if np.isnan(value):
+        return "missing"
+    return date_of(value) if is_date else names.get(value // 1, plain_number(value))

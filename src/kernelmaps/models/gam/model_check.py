@@ -29,6 +29,7 @@ import numpy as np
 from scipy import linalg
 from scipy.special import ndtr, ndtri
 
+from ..._util.display import plain_number
 from ...data.columns import Column
 from ..losses import Loss, cdf_below
 from .predictor import AdditivePredictor
@@ -169,7 +170,7 @@ class GamCheck:
         ]
         influential = [
             (str(k), f"{self.cooks_distance[k]:.2g}", f"{self.leverage[k]:.2g}",
-             f"{self.deviance_residuals[k]:.3g}")
+             plain_number(self.deviance_residuals[k], 3))
             for k in self.influential().tolist()
         ]  # fmt: skip
         tables: dict[str, tuple[tuple[str, ...], list[tuple[str, ...]]]] = {

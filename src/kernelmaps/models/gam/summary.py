@@ -126,9 +126,13 @@ def summarise(
         for name, of_outputs in [*_level_sds(model), *([] if noise is None else [("noise", noise)])]
         for output, sd in zip(outputs, of_outputs.T)
     ]
+
+    def shown(item: dict[str, Any], *names: str) -> list[str]:
+        return [plain_number(item[name], 3) for name in names]
+
     if _level_sds(model):
         texts = [
-            f"{item['component']} {item['sd']:.3g} ({item['low']:.3g} … {item['high']:.3g})"
+            "{} {} ({} … {})".format(item["component"], *shown(item, "sd", "low", "high"))
             + (f" for {item[head]}" if several else "")
             for item in components
         ]
@@ -138,7 +142,7 @@ def summarise(
     rows = [
         (
             item["term"], item["kind"], f"{item['edf']:.2f}",
-            f"{item['low']:.3g} … {item['high']:.3g}", f"{item['importance']:.3g}",
+            "{} … {}".format(*shown(item, "low", "high")), *shown(item, "importance"),
             f"{item['ref_df']:.2f}", f"{item['statistic']:.1f}", format_p_value(item["p_value"]),
             *(item[name] for name in last),
         )

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self, TypeGuard, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,11 +35,20 @@ from ..._util.schema import array, instance, integer, many, optional, record, sa
 from ..._util.sparse import dense
 from ..._util.storage import all_or_nothing
 from ...data import Source
+from ...data.sources import SlicedSource
 from ...stats import FoldMoments, KernelMoments, Moments
 from ...stats.moments import Target
 from ..decision import ScoresAnywhere, best_labels, class_pairs, count_votes, indicators
-from ..solvers.quadratic import check_rows, component_count, principal_axes, squared_errors
+from ..solvers.quadratic import (
+    COLUMNS_PER_ROW,
+    check_rows,
+    component_count,
+    principal_axes,
+    squared_errors,
+)
 from . import rows
+
+LEAST_COLUMNS = 200  # that few rows are rotated for: below, there are few milliseconds to save
 
 
 @dataclass(frozen=True)
@@ -127,6 +136,15 @@ class LinearProblem:
         kernel = np.zeros_like(rank)
         return cls(model, total.projected(U), folds, rank, kernel, U, U, values)
 
+    @classmethod
+    def in_span_of_rows(cls, model: Any, stats: Any, axes: np.ndarray) -> LinearProblem:
+        """Make the problem of few rows from sums in orthonormal coordinates of their span."""
+        folds = stats.parts if isinstance(stats, FoldMoments) else []
+        total = stats.total() if folds else stats
+        check_rows(model, total)
+        zeros = np.zeros(axes.shape[1], dtype=np.intp)
+        return cls(model, total, folds, zeros, zeros, axes)
+
     @property
     def diagonal(self) -> bool:
         """Whether the scatter is diagonal: a PCA of these very rows (errata 2.23)."""
@@ -156,7 +174,7 @@ class LinearProblem:
 
     def count_components(self, columns: np.ndarray) -> Any:
         """PCA size that some columns are: None, a number, or one for each kernel."""
-        if self.back is None:
+        if self.back is None or not self.model._has_pca():
             return None
         features = self.model._fitted_maps
         counts = np.bincount(self.kernel[columns], minlength=len(features.parts)).tolist()
@@ -284,6 +302,7 @@ class StreamingLinear(BaseEstimator):
 
     _criteria: ClassVar[tuple[str, ...]] = ()
     _alpha_rules: ClassVar[tuple[str, ...]] = ()
+    _is_rotation_invariant = False  # whether the penalty is the same in all orthonormal bases
 
     def _check_penalty(self) -> None:
         """Refuse parameters of the penalty that no data could fit."""
@@ -331,7 +350,13 @@ class StreamingLinear(BaseEstimator):
             zero = Moments(tag=features.tag)
             unlabelled = rows.fold_rows(self, extra, zero, features, options, "unlabeled")
             self._pca_stats = unlabelled.merge(self._total().features_only())
-        self._solve(lambda loo: rows.fold_rows(self, source, loo, features, options))
+        problem = None
+        if self._has_few_rows(source):
+            source, axes = rows.rotate_rows(self, source)
+            features = rows.Features([rows.Part(None, None)])
+            stats = rows.fold_rows(self, source, self._empty(features, classes), features)
+            problem = LinearProblem.in_span_of_rows(self, stats, axes)
+        self._solve(lambda loo: rows.fold_rows(self, source, loo, features, options), problem)
         options.remove_files()
         return self
 
@@ -459,10 +484,27 @@ class StreamingLinear(BaseEstimator):
         models = [problem.solve(columns, alphas)[:2] for columns in problem.candidates(sizes)]
         return Path(sizes, alphas, *map(np.array, zip(*models)))
 
-    def _solve(self, second_pass: Callable[[Any], Any] | None = None) -> None:
+    def _has_few_rows(self, source: Source) -> TypeGuard[SlicedSource]:
+        """Whether rows are so few that it pays to solve in their span."""
+        on_device = isinstance(source, rows.DeviceRows) or self.device is not None
+        if on_device or not isinstance(source, SlicedSource):
+            return False
+        width, by_rule = sum(self._fitted_maps.widths), self._has_alpha_rule()
+        # The basis of n rows costs more than one Cholesky factor if 4 n > D, and less than several.
+        most = width if self._chooses() or by_rule else width // COLUMNS_PER_ROW
+        is_penalised = by_rule or bool(self._alphas().min() > 0)
+        single = not (self._has_pca() or self._fitted_maps.several)
+        is_small = width >= LEAST_COLUMNS and source.n_rows < most
+        return is_small and self._is_rotation_invariant and is_penalised and single
+
+    def _solve(
+        self,
+        second_pass: Callable[[Any], Any] | None = None,
+        problem: LinearProblem | None = None,
+    ) -> None:
         sizes = self._sizes()
         with rows.solve_on_device(self):
-            problem = LinearProblem.project(self, sizes)
+            problem = LinearProblem.project(self, sizes) if problem is None else problem
             self._solution = problem.best_solution(sizes, second_pass)
 
     # ---- parameters -------------------------------------------------------------------------
@@ -755,13 +797,13 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
         """Whether the targets are indicator matrices."""
         return getattr(self, "_y_ndim", 1) == 2
 
-    def _solve(self, second_pass: Any = None) -> None:
+    def _solve(self, second_pass: Any = None, problem: LinearProblem | None = None) -> None:
         if len(self.classes_) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs rows of at least 2 classes; the data contain only "
                 f"one class: {self.classes_.tolist()}"
             )
-        super()._solve(second_pass)
+        super()._solve(second_pass, problem)
 
     @property
     def classes_(self) -> np.ndarray:

@@ -117,6 +117,7 @@ class RidgeModel:
 
     _criteria: ClassVar[tuple[str, ...]] = ("loo", "gcv")
     _alpha_rules: ClassVar[tuple[str, ...]] = ("evidence",)
+    _is_rotation_invariant = True
 
     def _solve_path(
         self, base: LinearProblem, stats: Moments, columns: np.ndarray, alphas: np.ndarray

@@ -442,6 +442,15 @@ def fold_rows(
     )  # fmt: skip
 
 
+def rotate_rows(model: Any, source: SlicedSource) -> tuple[SlicedSource, np.ndarray]:
+    """φ(x) of few rows in an orthonormal basis of their span, and the basis, in columns."""
+    transform, name = _features_step(model, model._fitted_maps, source), type(model).__name__
+    blocks = source.blocks(model._block_rows)
+    Z = np.concatenate([dense(features_of(block, transform, name)) for block in blocks])
+    axes, coordinates = np.linalg.qr(Z.T.astype(np.float64))
+    return replace(source, X=np.ascontiguousarray(coordinates.T)), axes
+
+
 def add_chunk(
     model: Any, X: Any, y: Any, w: Any, classes: Any = None, *, supervised: bool = True
 ) -> None:
