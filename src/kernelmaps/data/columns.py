@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .._util.arguments import argument, needed
+from .._util.arguments import argument, needed, parameter
 from .._util.sparse import dense
 from .arrow import pa, pc
 from .dates import duration_cells
@@ -224,7 +224,8 @@ def column_position(item: Any, names: list[str], owner: str, argument: str) -> i
     is_integer = isinstance(item, int | np.integer) and not isinstance(item, bool)
     if is_integer and -len(names) <= item < len(names):
         return int(item) % len(names)
-    raise ValueError(f"{owner}: {argument} names the column {item!r}; X has {_some(names)}.")
+    what = f"{owner}: {parameter(argument)} names the column {item!r}"
+    raise ValueError(f"{what}; X has {_some(names)}.")
 
 
 def _package(X: Any) -> str:
