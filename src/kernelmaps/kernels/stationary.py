@@ -18,8 +18,7 @@ import numpy as np
 from scipy import sparse, special, stats
 from scipy.spatial.distance import pdist
 from sklearn.metrics import pairwise_distances
-from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils.extmath import row_norms
+from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from .._util.arguments import check_number, check_positive
 from .._util.devices import namespace_of
@@ -233,8 +232,12 @@ class StationaryKernel(UnitDiagonal):
         with limit_threads(n_jobs):
             for rows in row_blocks(X.shape[0], 16 * other.shape[0]):
                 squared = _squared_distances(_scale_rows(X[rows], centre, length), reduced)
-                out[rows] = self.signature(length * np.sqrt(squared))
+                out[rows] = self._at_squares(squared)
         return (out + out.T) / 2 if Y is None else out
+
+    def _at_squares(self, squared: np.ndarray) -> np.ndarray:
+        """Values at squared distances in units of the length; the array may be overwritten."""
+        return self.signature(getattr(self, self.length_name, 1.0) * np.sqrt(squared))
 
     def _gram_array_api(self, xp: Any, X: Any, Y: Any) -> Any:
         """Product over features of the signature, or κ of the distance."""
@@ -262,6 +265,10 @@ class Gaussian(StationaryKernel):
     def signature(self, delta: np.ndarray) -> np.ndarray:
         xp, delta = float_differences(delta)
         return xp.exp(-0.5 * (delta / self.sigma) ** 2)
+
+    def _at_squares(self, squared: np.ndarray) -> np.ndarray:
+        squared *= -0.5
+        return np.exp(squared, out=squared)
 
     def frequencies(self, uniforms: np.ndarray, d: int) -> np.ndarray:
         return special.ndtri(uniforms) / self.sigma
@@ -424,9 +431,15 @@ def _squared_distances(X: Rows, Y: Rows) -> np.ndarray:
     and kernels with a kink at 0 see its square root. Nothing is left of squares beyond the range.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        squared = euclidean_distances(X, Y, squared=True)
-        norms = row_norms(X, squared=True)[:, None] + row_norms(Y, squared=True)
-        i, j = np.nonzero(~((squared >= 1e-7 * norms) & (squared < np.inf)))
+        norms, others = row_norms(X, squared=True)[:, None], row_norms(Y, squared=True)
+        squared = safe_sparse_dot(X, Y.T, dense_output=True)
+        squared *= -2
+        squared += norms
+        squared += others
+        floor = 1e-7 * (norms.max(initial=0.0) + others.max(initial=0.0))
+        if squared.min(initial=np.inf) >= floor and squared.max(initial=0.0) < np.inf:
+            return squared
+        i, j = np.nonzero(~((squared >= 1e-7 * (norms + others)) & (squared < np.inf)))
         for pairs in row_blocks(len(i), 3 * 8 * X.shape[1]):
             difference = X[i[pairs]] - Y[j[pairs]]
             squared[i[pairs], j[pairs]] = row_norms(difference, squared=True)
