@@ -27,7 +27,7 @@ from ..engine.piecewise import table_of
 from ..engine.table import Table
 from ..engine.table.stored import starts_of
 from ..engine.tabulated import PER_FEATURE, count_curve_sets, n_columns, table_for
-from ..models.gam.functions import input_names, last_code
+from ..models.gam.functions import exposure_note, input_names, last_code
 from .c_layouts import c_array, c_real, c_strings, table_add
 
 __all__ = ["to_c"]
@@ -174,7 +174,10 @@ def _comment(text: str) -> str:
 def _header(name: str, what: Any, body: str, note: str = "") -> str:
     guard = f"{name.upper()}_H"
     edits = getattr(getattr(what, "predictor_", None), "edits", ())
-    notes = [*filter(None, [note]), *(f"Edited after the fit: {edit}." for edit in edits)]
+    notes = [
+        *filter(None, [note, exposure_note(what)]),
+        *(f"Edited after the fit: {edit}." for edit in edits),
+    ]
     words = _comment(type(what).__name__ if isinstance(what, Spec) else repr(what))[:300]
     lines = "".join(f"\n * {_comment(line)}" for line in notes)
     return f"""/* {name}: {words}
