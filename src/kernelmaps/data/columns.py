@@ -496,8 +496,9 @@ def describe_collinear(columns: Sequence[Column]) -> dict[str, str]:
     if n < _FEWEST_ROWS:
         return ends
     for column in columns:
-        twin = first.setdefault(_partition(column.take(rows)), column)
-        if twin is not column and _partition(twin) == _partition(column):
+        groups = _partition(column.take(rows))
+        twin, varies = first.setdefault(groups, column), groups[1].strip(b"\0")
+        if twin is not column and varies and _partition(twin) == _partition(column):
             ends[column.name] = f"repeats {twin.name!r}, {_ADVICE}"
     names = [name for column in first.values() if column.codes is None for name in [column.name]]
     values = [column.values for column in first.values() if column.codes is None]
