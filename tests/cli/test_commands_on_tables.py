@@ -217,12 +217,6 @@ def test_a_scale_is_a_second_column(tmp_path):
     np.testing.assert_allclose(written, expected, rtol=1e-9)
     assert fitted.loss_.scale_terms == ("z",)
     assert "no probabilities" in invoke("predict", model, rows, "--proba").output
-    np.save(tmp_path / "rows.npy", X.to_numpy())  # without names, which the estimator reads
-    fitted = km.AdditiveRegressor("location_scale").fit(X.to_numpy(), y)
-    km.save(fitted, model)
-    lines = run("predict", model, tmp_path / "rows.npy").splitlines()
-    scale = float(lines[1].split(",")[1])
-    assert scale == pytest.approx(fitted.predict_scale(X.to_numpy()[:1])[0])
 
 
 def test_options_reach_the_model(rides, tmp_path):
@@ -254,7 +248,7 @@ def test_options_reach_the_model(rides, tmp_path):
         (["--constraints", "area=up"], "must be one of increasing"),
         (["--constraints", "area:city=convex in when"], "must say along which of them"),
         (["--terms", "when (hour)=periodic:day"], "is not a number: 'day'"),
-        (["--terms", "town=category"], "terms names the column 'town'; X has ride_id, when"),
+        (["--terms", "town=category"], "terms names the column 'town'; X has 'ride_id', 'when'"),
         (["--smoothing", "much"], "--smoothing must be auto or numbers"),
         (["--C", "10"], "hold text, not numbers. Name it with --target"),
         (["--C", "10", "--model", "gam"], "--C means nothing for --model gam."),
@@ -408,14 +402,18 @@ def test_a_table_is_exported_as_sql(model, rides, tmp_path):
     assert_refused(2, "that is written as .sql", "export", out, tmp_path / "m.h", "-f", "sql")
 
 
-def test_a_table_is_exported_as_tables_of_effects(model, tmp_path):
+def test_a_table_is_exported_as_tables_of_effects(model, rides, tmp_path):
     out = tmp_path / "effects.csv"
-    run("export", model, out, "--step", "area=2.5")
-    expected = km.load(model).to_tables({"area": 2.5})["area"]
+    few = pd.read_csv(rides).head(30)
+    few.to_csv(tmp_path / "few.csv", index=False)
+    run("export", model, out, "--step", "area=2.5", "--data", tmp_path / "few.csv")
+    expected = km.load(model).to_tables({"area": 2.5}, few.drop(columns=["fare", "tip"]))["area"]
     written = pd.read_csv(out)
     written = written[written["term"] == "area"]
     assert written["band or level"].tolist() == expected["band"].astype(str).tolist()
     np.testing.assert_allclose(written["effect"], expected["effect"], rtol=1e-12)
+    assert written["exposure"].tolist() == expected["exposure"].tolist()
+    assert expected["exposure"].sum() == 30
     for step in ("wide", "area=wide"):
         assert_refused(2, "--step must be a number, or NAME=NUMBER", "export", model, out,
                        "--step", step)  # fmt: skip
@@ -428,6 +426,8 @@ def test_a_table_is_edited(model, rides, tmp_path):
     run("edit", model, out, *options, "--data", rides, "--refit-intercept")
     expected = km.load(model).edit("area", 0.0, between=(60, 80))
     edited, X = km.load(out), pd.read_csv(rides).drop(columns=["fare", "tip"])
+    shown = run("explain", out, "--out", tmp_path / "shapes.png").split()
+    assert "edited since: area in [60, 80] = 0; deviance" in " ".join(shown)
     shift = edited.predict(X) - expected.predict(X)
     np.testing.assert_allclose(shift, shift[0], atol=1e-9)
     assert "deviance of 400 rows" in edited.edits_[0]
@@ -441,7 +441,7 @@ def test_a_table_is_edited(model, rides, tmp_path):
                           ("Rome=1", "column 'city' has no level 'Rome'")):  # fmt: skip
         assert_refused(2, words, "edit", model, out, "--term", "city", "--effect", option)
     ends = ["--term", "area", "--effect", "0", "--between", "a,b"]
-    assert_refused(2, "--between must be LOW,HIGH", "edit", model, out, *ends)
+    assert_refused(2, "--between must be numbers with commas", "edit", model, out, *ends)
 
 
 def test_the_commands_of_the_tutorial_run(tmp_path, monkeypatch):
@@ -540,7 +540,7 @@ def test_new_rows_are_read_block_by_block(rides, model, tips, tmp_path, monkeypa
     def measured(blocks):
         def measured_blocks(*arguments):
             for table in blocks(*arguments):
-                sizes.append(table.num_rows)
+                sizes.append(table.num_rows if table.num_columns > 1 else 0)  # 1: targets
                 yield table
 
         return measured_blocks
@@ -658,12 +658,6 @@ def test_weekdays_and_months_have_names(sales, tmp_path):
     line = next(line for line in shown.splitlines() if line.split()[:2] == ["day", "(month)"])
     assert " Jan " in line
     assert " Dec, " in line
-    fitted = km.load(out)
-    shapes = {shape.name: shape for shape in fitted.shape_functions_}
-    assert shapes["day (weekday)"].levels[0] == "Mon"
-    assert shapes["day (month)"].ticks[-1] == (12, "Dec")
-    assert shapes["day"].ticks is None
-    assert fitted.pair_functions_[0].first == ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
     picture = (tmp_path / "s.svg").read_text("utf-8")
     assert "Wed" in picture
     row = run("explain", out, "--data", sales, "--row", "0")
@@ -672,7 +666,7 @@ def test_weekdays_and_months_have_names(sales, tmp_path):
     data = json.loads(page.read_text("utf-8").split('id="data">')[1].split("</script>")[0])
     panel = next(panel for panel in data["shapes"] if panel["name"] == "day (month)")
     assert [panel["ticks"][0], panel["ticks"][-1]] == [[1, "Jan"], [12, "Dec"]]
-    assert "units: budget in $" in str(fitted.summary())
+    assert "units: budget in $" in str(km.load(out).summary())
 
 
 def test_exposures_are_remembered(tmp_path):
@@ -754,44 +748,6 @@ def test_weights_are_a_column_only_where_they_are_named(tmp_path):
         assert not invoke("predict", out, path).stderr  # the column is not a new one
     options = ["--model", "svm", "--sample-weight", "a"]
     assert_refused(2, "--sample-weight means nothing for --model svm", "fit", path, *options)
-
-
-def test_tables_that_changed_are_refused_or_warned_of_by_column(sales, tmp_path):
-    out, columns = tmp_path / "m.kmap", daily(60)
-    run("fit", sales, "-t", "sold", "-o", out)
-    new = tmp_path / "new.csv"
-
-    def changed(**cells):
-        return write(new, {**columns, **cells})
-
-    assert_refused(2, "column 'day' held dates in fit, and now holds cells such as 'soon'",
-                   "predict", out, changed(day=["soon"] * 60))  # fmt: skip
-    assert_refused(2, "column 'budget' held numbers in fit, and now holds cells such as 'much'",
-                   "predict", out, changed(budget=["much"] * 60))  # fmt: skip
-    write(new, {name: own for name, own in columns.items() if name != "shop"})
-    assert_refused(2, "has no column 'shop'; it has 'day', 'budget'", "predict", out, new)
-    result = invoke("predict", out, changed(colour=["red"] * 60))
-    assert result.exit_code == 0
-    assert result.stderr.count("columns that were not there in fit, which are ignored") == 1
-    assert "'colour'" in result.stderr
-    backwards = write(new, dict(reversed(columns.items())))
-    usual = write(tmp_path / "usual.csv", columns)
-    assert run("predict", out, backwards) == run("predict", out, usual)
-
-
-def test_text_in_another_encoding_needs_its_name(tmp_path):
-    columns = daily(60)
-    columns["shop"] = ["Köln" if name == "north" else "Bonn" for name in columns["shop"]]
-    path = write(tmp_path / "latin.csv", columns)
-    path.write_bytes(path.read_text("utf-8").encode("latin-1"))
-    fit = ["fit", path, "-t", "sold", "-o", tmp_path / "m.kmap"]
-    told = assert_refused(2, "latin.csv is not UTF-8 text: line 3 has the byte 0xF6.", *fit)
-    assert "or name its encoding: --encoding cp1252." in " ".join(told.stderr.split())
-    run(*fit, "--encoding", "cp1252")
-    books = {book.name: book for book in km.load(tmp_path / "m.kmap").predictor_.books}
-    assert sorted(books["shop"].levels) == ["Bonn", "Köln"]
-    for command in ("predict", "evaluate"):
-        run(command, tmp_path / "m.kmap", path, "--encoding", "latin-1")
 
 
 def test_scores_and_exports_are_written_with_the_same_option(sales, tmp_path):

@@ -69,6 +69,7 @@ FILES = {
     "of a spreadsheet.csv.gz": (
         gzip.compress(text(sep=";", decimal=",", date_format="%d.%m.%Y").encode("utf-8-sig")), None,
     ),
+    "a title and bars.csv": ("Rents of 2024\n\n" + text(sep="|"), None),
     "tabs and other line ends.tsv": (text(sep="\t").replace("\n", "\r\n\r\n"), None),
     "book.xlsx": (write_workbook, None),
     "folder": (write_folder, None),

@@ -155,17 +155,6 @@ def test_files_graphs_and_the_command_line_know_a_map_from_outside(outside, tmp_
     np.testing.assert_allclose(found, fitted.transform(rows), atol=1e-5)
 
 
-def test_a_model_on_a_map_from_outside_is_saved(outside, data, tmp_path):
-    X = np.abs(data[0])
-    y = (X[:, 0] > X[:, 1]).astype(int)
-    model = km.AdditiveSVC(OutsideMap(n_nodes=2), tol=0.1).fit(X, y)
-    assert model.score(X, y) > 0.8
-    km.save(model, tmp_path / "model.kmap")
-    loaded = km.load(tmp_path / "model.kmap")
-    assert type(loaded.feature_map_) is OutsideMap
-    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
-
-
 def test_what_is_no_map_is_not_registered(outside):
     from kernelmaps.maps import register
 

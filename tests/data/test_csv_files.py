@@ -5,6 +5,7 @@ import csv
 import gzip
 import io
 import lzma
+import re
 import warnings
 
 import numpy as np
@@ -107,6 +108,10 @@ def test_utf16_is_known_by_its_mark_and_other_encodings_are_guessed(read):
     assert read("a,b\n1,€\n".encode("cp1252"), encoding="cp1252") == {"a": ["1"], "b": ["€"]}
     with pytest.raises(ValueError, match=r"line 2 has the byte 0x81.*encoding='latin-1'"):
         read(b"a,b\n1,\x81\n")  # no letter of Windows
+    for encoding in ("utf-32", "utf-16-le"):  # SQL Server writes the latter without a mark
+        assert read("a,b\n1,€\n".encode(encoding)) == {"a": ["1"], "b": ["€"]}
+    with pytest.raises(ValueError, match=r"is no text, but a \.gz file: rename it"):
+        read(gzip.compress(b"a,b\n1,2\n"))
     with pytest.raises(ValueError, match="there is no encoding 'klingon'"):
         read("a,b\n1,2\n", encoding="klingon")
 
@@ -127,9 +132,47 @@ def test_repeated_names_are_numbered_as_pandas_does(read, header):
     assert [item.category for item in warned] == [SuspectColumnWarning] * (",," not in header)
 
 
+@pytest.mark.parametrize(
+    ("text", "columns", "warning"),
+    [
+        ("sep=;\na;b\n1,5;x\n", {"a": ["1,5"], "b": ["x"]}, None),
+        ("a|b\n1,5|x\n", {"a": ["1,5"], "b": ["x"]}, None),
+        ("Rents\n\na,b\n1,x\n", {"a": ["1"], "b": ["x"]}, "above the header .* 'Rents'"),
+        ("# by R,\n2024,\na,b\n1,x\n", {"a": ["1"], "b": ["x"]}, "'# by R', '2024'"),
+        ("a,b\n1,2,x\n", {"Unnamed: 0": ["1"], "a": ["2"], "b": ["x"]}, "first one names the row"),
+        ("a,b\n1,x,\n2,y,", {"a": ["1", "2"], "b": ["x", "y"], "Unnamed: 2": ["", ""]}, "is empty"),
+        ("1.5,x\n2,y\n", {"1.5": ["2"], "x": ["y"]}, None),  # one number may be a name
+        ("1.5,7,x\n2,4,y\n", {"1.5": ["2"], "7": ["4"], "x": ["y"]}, "names of columns are num"),
+        ("2019,2020,x\n2,4,y\n", {"2019": ["2"], "2020": ["4"], "x": ["y"]}, None),
+        ("x\n1,5\n2,5\n", None, "line 2: 2 cells"),  # a decimal comma, not a title
+        ("remark\ngood\nbad, really\n", None, "line 3: 2 cells"),
+    ],
+)  # fmt: skip
+def test_the_header_is_found_as_programs_write_it(read, text, columns, warning):
+    """A line of Excel's, titles, names of rows as R writes them, and a delimiter at the end."""
+    if columns is None:
+        with pytest.raises(ValueError, match=warning):
+            read(text)
+        return
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        assert read(text) == columns
+    assert len(warned) == (warning is not None)
+    if warning:
+        assert re.search(warning, str(warned[0].message))
+
+
+def test_lines_are_counted_below_titles(tmp_path):
+    path = written(tmp_path / "mine.csv", "Rents\n\na,b\n1,2\n\n3,4\n5\n")
+    with pytest.warns(SkippedLinesWarning), pytest.raises(ValueError, match="line 7: 1 cell "):
+        open_table(path).table()
+    with pytest.warns(SkippedLinesWarning):
+        assert open_table(path).locate_row(1).endswith("line 6")
+
+
 def test_lines_of_other_lengths_can_be_skipped(tmp_path):
     path = written(tmp_path / "mine.csv", 'a,b\n1,2\n3\n4,5,6\n"7\n",8\n9,0\n')
-    with pytest.raises(ValueError, match=r"line 3: 1 cells.*leave such.*bad_lines='skip'"):
+    with pytest.raises(ValueError, match=r"line 3: 1 cell.*leave such.*bad_lines='skip'"):
         open_table(path).table()
     file = open_table(path, bad_lines="skip")
     with pytest.warns(SkippedLinesWarning, match="2 lines skipped, not of 2 cells.*first is '3'"):
@@ -169,6 +212,19 @@ def test_sheets_of_excel_are_read_with_their_types(tmp_path):
     assert file.names == list(frame.columns)
     assert [len(block) for block in file.blocks(["t"], 2)] == [2, 1]
     assert file.locate_row(1).endswith("mine.xlsx, row 3")
+    with pd.ExcelWriter(tmp_path / "two.xlsx") as book:
+        frame.tail(0).to_excel(book, sheet_name="cover", index=False, header=False)
+        frame.to_excel(book, sheet_name="rows", index=False, startrow=3)
+        frame.to_excel(book, sheet_name="more", index=False)
+        book.sheets["rows"].cell(1, 1, "Rents of 2024")
+    two = open_table(tmp_path / "two.xlsx", na_values="k.A.")
+    with pytest.warns() as warned:
+        assert two.table() == file.table()
+    words = [str(item.message) for item in warned]
+    assert "'rows' is read; for another one: pass" in words[0]
+    assert "sheet='more'" in words[0]
+    assert "lines above the header are skipped: 'Rents of 2024'" in words[1]
+    assert two.locate_row(1).endswith("two.xlsx, row 6")
     with pytest.raises(ValueError, match="sheet must be one of 'rows', 'empty', got 'x'"):
         open_table(path, sheet="x").table()
     with pytest.raises(ValueError, match="the sheet 'empty' is empty"):
@@ -186,10 +242,10 @@ def test_sheets_of_excel_are_read_with_their_types(tmp_path):
     [
         ("", "mine.csv is empty"),
         ("\n\n", "mine.csv is empty"),
-        ("a,b\n1,2\n3\n", "line 3: 1 cells where the header has 2 columns"),
+        ("a,b\n1,2\n3\n", "line 3: 1 cell where the header has 2 columns"),
         ("\na,b\n\n1,2\n\n3,4,5\n", "line 6: 3 cells where the header has 2 columns"),
-        ('a,b\n"1\n1",2\n3\n', "line 4: 1 cells"),
-        ('a,b\n1,2\n"3,4\n5,6\n', "line 3: 1 cells .* Is a quotation mark missing?"),
+        ('a,b\n"1\n1",2\n3\n', "line 4: 1 cell"),
+        ('a,b\n1,2\n"3,4\n5,6\n', "line 3: 1 cell .* Is a quotation mark missing?"),
     ],
 )
 def test_damaged_text_is_refused_with_its_line(read, text, match):

@@ -15,7 +15,7 @@ from kernelmaps.data.files import CsvFile
 from kernelmaps.data.reading import read_rows
 from kernelmaps.data.table_reader import ColumnKindError, TableReader
 from kernelmaps.data.targets import target_values
-from kernelmaps.data.text_cells import Text, split_unit
+from kernelmaps.data.text_cells import Text
 from kernelmaps.exceptions import SuspectColumnWarning
 
 
@@ -160,15 +160,6 @@ def test_later_tables_in_another_unit_are_warned_of(cells, later, doubt):
         warnings.simplefilter("always")
         reader.read(pd.DataFrame({"v": later, "x": 0.0}), "Model")
     assert [doubt in str(item.message) for item in warned] == [True] * bool(doubt)
-
-
-def test_units_and_multipliers():
-    assert split_unit("€", "Mio.") == ("€", 6)
-    assert split_unit("", "Mio EUR") == ("EUR", 6)
-    assert split_unit("", "kg") == ("kg", 0)
-    assert split_unit("", "m") == ("m", 0)
-    assert split_unit("", "m2") == ("m2", 0)
-    assert split_unit("", "p.m.") is None
 
 
 def test_features_of_linear_models_follow_the_same_rule(tmp_path):

@@ -100,7 +100,7 @@ def test_a_cell_that_is_no_number_is_named_by_line_and_column(tmp_path):
 
 def test_a_missing_value_of_the_target_is_named(tmp_path):
     path = write_csv(tmp_path / "bad.csv", "a,y\n1,x\n2,\n3,\n")
-    assert_refused(path, r"line 3: the target 'y' is missing \(rows without it: 2\)")
+    assert_refused(path, r"line 3: 'y' is missing \(rows without it: 2\)")
 
 
 def test_a_table_without_rows_is_refused(tmp_path):
@@ -147,7 +147,7 @@ def test_parquet_reads_only_the_columns_that_are_asked_for(tmp_path):
     rows = read_rows(path, columns=["b", "a"])
     np.testing.assert_array_equal(rows.X, [[3, 1], [4, 2]])
     assert read_rows(path, drop=["id", "c"]).columns == ["a", "b"]
-    assert_refused(path, "row 1 .*: the target 'c' is missing", target="c", drop=["id"])
+    assert_refused(path, "row 1 .*: 'c' is missing", target="c", drop=["id"])
     rows = read_rows(path, target="c", drop=["id"], with_target=False)
     assert (rows.columns, rows.y) == (["a", "b"], None)
 

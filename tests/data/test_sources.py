@@ -144,7 +144,7 @@ NOT_OPENED = {
     "weights": (lambda p: open_source(WIDE, None, LONG), "sample_weight have inconsistent"),
     "two targets": (lambda p: open_source(open_source(WIDE), [1, 2, 3]), "its own"),
     "name": (lambda p: open_source(pa.table({"x": [1.0, 2.0]}), "nothing"), "no column"),
-    "text": (lambda p: open_source(pa.table({"n": ["a", "b"]})), "column 'n' has type string"),
+    "text": (lambda p: open_source(pa.table({"n": ["a", "b"]})), "column 'n' holds text"),
 }
 
 

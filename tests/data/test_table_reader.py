@@ -129,67 +129,6 @@ def test_arrays_have_no_names_that_could_tell_an_id(seed):
     assert (text.levels, text.codes.tolist()) == (["a", "b"], [0, 1, 0])
 
 
-def test_numbers_in_the_text_of_frames_have_units_and_formats():
-    X = pd.DataFrame(
-        {
-            "price": ["$ 1,234.50", "$3", None, "-"],
-            "share": ["12%", "3.5 %", ".", "7%"],
-            "weight": ["12.3 kg", "4kg", "n/a", "5"],
-            "comma": ["1,5", "1.000,25", "", "2"],
-            "zip": ["01067", "10115", "01067", ""],
-        }
-    )
-    reader, columns = TableReader.learn_and_read([X], "Model")
-    nan = np.nan
-    expected = [[1234.5, 3, nan, nan], [12, 3.5, nan, 7], [12.3, 4, nan, 5], [1.5, 1000.25, nan, 2]]
-    for column, values in zip(columns[:4], expected, strict=True):
-        np.testing.assert_array_equal(column.values, values)
-    assert columns[4].levels == ["01067", "10115"]
-    assert columns[4].codes.tolist() == [0, 1, 0, -1]
-    assert [how.unit for how in reader.columns] == ["$", "%", "kg", "", ""]
-    assert "column 'weight' holds numbers in kg" in reader.remarks
-    numbers = X.assign(price=[1.0, 2.0, 3.0, 4.0])  # typed numbers are numbers, too
-    with pytest.warns(SuspectColumnWarning, match="column 'weight' holds '5' without the unit"):
-        np.testing.assert_array_equal(reader.read(numbers, "Model")[0].values, [1, 2, 3, 4])
-
-
-def test_dates_in_text_are_dates():
-    days = pd.date_range("2020-01-01", periods=800)
-    typed = TableReader.learn_and_read([pd.DataFrame({"d": days})], "Model")
-    for form in ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d %b %Y"):
-        text = pd.DataFrame({"d": days.strftime(form)})
-        reader, columns = TableReader.learn_and_read([text], "Model")
-        assert reader.feature_names == ["d", "d (month)", "d (weekday)"]
-        assert_equal(columns, typed[1])
-        for later in (
-            text,
-            pd.DataFrame({"d": days}),
-            pd.DataFrame({"d": days.tz_localize("UTC")}),
-        ):
-            assert_equal(reader.read(later, "Model"), columns)
-            if form != "%m/%d/%Y":  # days up to 12 could be months, unless it is known
-                assert_equal(typed[0].read(later, "Model"), columns)
-
-
-@pytest.mark.parametrize(
-    ("name", "cells", "remark"),
-    [
-        ("a", ["12 kg", "3 lb"], "is read as a category: it holds numbers in several units"),
-        (
-            "sample_weight",
-            [1.5, 2.5],
-            "is a feature: if it holds weights, pass it as sample_weight",
-        ),
-    ],
-)
-def test_doubtful_readings_are_warned_of(name, cells, remark):
-    X = pd.DataFrame({name: cells, "other": [1.5, 2.5]})
-    reader = learn(X, "Model")
-    assert any(said.startswith(f"column {name!r} {remark}") for said in reader.remarks)
-    with pytest.warns(SuspectColumnWarning, match=f"Model: column {name!r} {remark}"):
-        reader.warn("Model")
-
-
 @pytest.mark.parametrize("terms", [{"t": "category"}, {"t": "spline"}])
 def test_terms_settle_what_a_doubtful_column_is(terms):
     X = pd.DataFrame({"t": ["12:30", "9:05"], "other": [1.5, 2.5]})

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.optimize import LinearConstraint, differential_evolution, milp
 
 from kernelmaps.design import cosines
 from kernelmaps.design.cosines import (
@@ -77,24 +76,6 @@ def test_rough_kernels_improve_with_every_column(kernel):
     assert all(b < a for a, b in itertools.pairwise(errors))
 
 
-def test_differential_evolution_finds_nothing_better():
-    """An independent global search over two frequencies, weights by linear programming."""
-    problem = build_problem("intersection", (1, 255))
-    lags = np.linspace(0, problem.span, 120)
-    weight, target = problem.weight(lags), problem.signature(lags)
-
-    def best_weights(frequencies):
-        matrix = weight[:, None] * np.cos(np.outer(lags, frequencies))
-        rows = np.vstack([np.c_[matrix, -np.ones(120)], np.c_[-matrix, -np.ones(120)]])
-        aim = np.r_[weight * target, -weight * target]
-        return milp([0, 0, 1], constraints=LinearConstraint(rows, -np.inf, aim)).fun
-
-    actual = differential_evolution(
-        best_weights, [(0.0, 4.0)] * 2, maxiter=12, popsize=10, seed=0, polish=False
-    )
-    assert problem.max_error(refined_design(problem, 4)) <= actual.fun * (1 + 1e-3)
-
-
 def test_designs_are_deterministic_and_exact_where_they_can_be():
     problem = build_problem("intersection", (1, 50))
     first, second = (refined_design(problem, 4, seed=3) for _ in range(2))
@@ -142,14 +123,6 @@ def test_gauss_start_interpolates_with_positive_weights(kernel, n_columns):
     assert np.all(weights > 0)
     assert frequencies.size == (n_columns + 1) // 2
     assert (frequencies[0] == 0) == bool(n_columns % 2)
-
-
-def test_gauss_start_recovers_a_mixture_of_cosines():
-    """A two-cosine signature is its own Gauss rule with four columns."""
-    problem = build_problem(lambda lag: 0.3 * np.cos(0.7 * lag) + 0.7 * np.cos(2.1 * lag), (0, 3))
-    frequencies, weights = gauss_start(problem, 4, 3.0)
-    np.testing.assert_allclose(frequencies, [0.7, 2.1], rtol=1e-8)
-    np.testing.assert_allclose(weights, [0.3, 0.7], rtol=1e-8)
 
 
 def test_gauss_start_declines_indefinite_signatures():

@@ -7,9 +7,10 @@ import pytest
 from scipy import sparse
 
 from kernelmaps.engine import encode
-from kernelmaps.engine.encode import _code_bins, _encode_by_formula, encode_within, fraction_bits
+from kernelmaps.engine.encode import _encode_by_formula, encode_within, fraction_bits
 from kernelmaps.engine.piecewise import spec_of, table_of
 from kernelmaps.engine.table import AFFINE, EDGES, Table
+from kernelmaps.engine.table.layout import code_bins
 
 ENCODING = import_module("kernelmaps.engine.encode")  # whose name is that of a function, too
 
@@ -60,21 +61,6 @@ def _table(edges, set_of, degree=0):
     )
 
 
-def test_positions_between_uneven_edges(seed):
-    """Bin and share of an interpolating map, in units of 1/256, to the rounding of float32."""
-    rng = np.random.default_rng(seed)
-    edges = [np.unique(KINDS[kind](rng)) for kind in ("quadratic", "geometric")]
-    spec = spec_of(_table(edges, np.arange(2), degree=1))
-    X = np.column_stack([rng.uniform(e[0], e[-1], 500) for e in edges]).astype(np.float32)
-    X[0], X[1] = [e[0] for e in edges], [e[-1] for e in edges]
-    unit = 2.0 ** fraction_bits(table_of(spec))
-    for j, e in enumerate(edges):
-        expected = np.interp(X[:, j], e, np.arange(len(e)))
-        gap = np.diff(e)[np.clip(np.searchsorted(e, X[:, j]) - 1, 0, len(e) - 2)]
-        rounding = 2.0**-22 * np.abs(X[:, j]) / gap
-        assert (np.abs(encode(spec, X)[:, j] / unit - expected) <= 0.5 / unit + rounding).all()
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_positions_are_those_of_their_rule(dtype, seed):
     """Bit by bit: at edges and next to them, outside, and infinite."""
@@ -99,7 +85,7 @@ def test_positions_are_those_of_their_rule(dtype, seed):
 @pytest.mark.parametrize("kind", ["even", "quadratic", "geometric"])
 def test_cells_have_one_edge_at_most_and_are_not_many(kind):
     edges = KINDS[kind](None)
-    bins = _code_bins(_table([edges], np.zeros(3, int)))
+    bins = code_bins(_table([edges], np.zeros(3, int)))
     assert np.diff(bins.before).max() == 1
     assert len(bins.before) <= 64 * len(edges)
 

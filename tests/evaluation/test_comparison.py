@@ -571,8 +571,8 @@ def test_rows_of_a_group_are_in_one_fold(mixed, monkeypatch):
     options = {"maps": [], "kernels": ["gaussian"], "progress": False}
     leaking = km.compare(frame.drop(columns="subject"), "y", **options)
     result = km.compare(frame, "y", groups="subject", **options)
-    assert leaking["exact gaussian"].score > 0.9
     assert result["exact gaussian"].score < 0.3
+    assert leaking["exact gaussian"].score > result["exact gaussian"].score + 0.4
     assert result.data["names"] == ["a", "b", "c"]
     assert "groups=groups, cv=GroupKFold(3, shuffle=True, random_state=0)" in result.code()
     with pytest.raises(ValueError, match="groups must be at least cv=3 different values"):
@@ -626,15 +626,6 @@ def test_code_makes_the_same_map(data):
             assert repr(made) == repr(candidate.make())
 
 
-def test_widths_come_from_the_data():
-    X = np.random.default_rng(0).normal(size=(200, 5))
-    once, twice = (fit_kernel("gaussian", s * X).sigma for s in (1, 2))
-    assert twice == pytest.approx(2 * once, rel=5e-3)  # rounded to three digits
-    assert kernel_code(km.kernels.Gaussian(2.0)) == "km.kernels.Gaussian(sigma=2.0)"
-    fixed = km.kernels.Gaussian(7.0)
-    assert fit_kernel(fixed, X) is fixed
-
-
 @pytest.mark.parametrize(
     ("options", "match"),
     [
@@ -658,15 +649,6 @@ def test_wrong_targets_are_refused(data):
         km.compare(data[0], None)
     with pytest.raises(ValueError, match="one value per row"):
         km.compare(data[0], data[1][:5])
-
-
-def test_candidates_can_run():
-    """A product kernel cannot be rotated: orthogonal sampling is no candidate for it."""
-    for kernel in (km.kernels.Laplacian(2.0), km.kernels.Cauchy(2.0), km.kernels.Gaussian(2.0)):
-        X = np.random.default_rng(0).normal(size=(30, 3))
-        for candidate in candidates(kernel, (8,), 0):
-            assert candidate.make().fit_transform(X).shape == (30, 8)
-    assert candidates(km.kernels.Laplacian(), (8,), all_variants=False)[0].variant == "iid"
 
 
 # ---- MeanNormScaler -----------------------------------------------------------------------------
@@ -699,4 +681,4 @@ def test_polynomial_kernels_have_scikit_learns_maps_next_to_them(data):
     # TensorSketch is unbiased: its error is noise, below the size of the kernel.
     assert 0 < comparison.measure_error(peer, problem).relative < 1
     assert "exact polynomial" in [method.label for method in listed]
-    assert [item.name for item in candidates(fit_kernel("polynomial", X), (64,))] == ["NystroemMap"]
+    assert {item.name for item in candidates(fit_kernel("polynomial", X), (64,))} == {"NystroemMap"}

@@ -1,15 +1,13 @@
 """What README shows, and the main commands, work with the core dependencies alone.
 
-Packages that the core does not bring are hidden. With ``KERNELMAPS_TEST_INSTALL=1`` the same is run
-in a new environment after ``pip install .``, which needs a package index.
+Packages that the core does not bring are hidden. The workflow "wheel and docs" installs the wheel
+into a new environment.
 """
 
 import json
-import os
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
 from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
@@ -60,38 +58,20 @@ def core_distributions() -> set[str]:
     return names
 
 
-@dataclass(frozen=True)
-class Core:
-    """An interpreter with the core alone, and code that runs before anything else."""
+@pytest.fixture(scope="module")
+def run():
+    """Run code in a process without the packages that the core does not bring."""
+    prelude = hiding()
 
-    command: tuple[str, ...]
-    prelude: str = ""
-
-    def run(self, code: str, folder: Path) -> str:
+    def run(code: str, folder: Path) -> str:
         done = subprocess.run(
-            [*self.command, "-c", f"{self.prelude}\n{code}"], cwd=folder, capture_output=True,
+            [sys.executable, "-c", f"{prelude}\n{code}"], cwd=folder, capture_output=True,
             text=True, timeout=300,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-3000:]
         return done.stdout
 
-
-def installed(folder: Path) -> Core:
-    """A new environment after ``pip install .``."""
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
-    isolated = str(python), "-I"  # without the paths of this process
-    subprocess.run([*isolated, "-m", "pip", "install", "--quiet", ROOT], check=True, timeout=1200)
-    return Core(isolated)
-
-
-@pytest.fixture(scope="module", params=["hidden packages", "new environment"])
-def core(request, tmp_path_factory):
-    if request.param == "new environment":
-        if not os.environ.get("KERNELMAPS_TEST_INSTALL"):
-            pytest.skip("KERNELMAPS_TEST_INSTALL is not set: nothing is installed")
-        return installed(tmp_path_factory.mktemp("core"))
-    return Core((sys.executable,), hiding())
+    return run
 
 
 def hiding() -> str:
@@ -106,13 +86,13 @@ def hiding() -> str:
     return BLOCK.format(absent=absent)
 
 
-def test_examples_of_the_readme(core, tmp_path):
+def test_examples_of_the_readme(run, tmp_path):
     examples = FENCE.findall((ROOT / "README.md").read_text("utf-8"))
     assert len(examples) >= 3
-    core.run("\n".join(examples), tmp_path)
+    run("\n".join(examples), tmp_path)
 
 
-def test_main_commands_on_a_csv_file(core, tmp_path):
+def test_main_commands_on_a_csv_file(run, tmp_path):
     rng = np.random.default_rng(0)
     size, shop = rng.gamma(2, 2, 300), rng.choice(["north", "south"], 300)
     price = np.sqrt(size) + (shop == "north") + 0.1 * rng.normal(size=300)
@@ -127,7 +107,7 @@ def test_main_commands_on_a_csv_file(core, tmp_path):
         ("explain", "model.kmap"),
         ("evaluate", "model.kmap", "flats.csv", "--json"),
     ]
-    printed = core.run(f"commands = {commands}\n{RUN_COMMANDS}", tmp_path).split(END)[:-1]
+    printed = run(f"commands = {commands}\n{RUN_COMMANDS}", tmp_path).split(END)[:-1]
     fit, predict, explain, evaluate = printed
     assert json.loads(fit)["score"] > 0.8
     assert len(predict.splitlines()) == 301

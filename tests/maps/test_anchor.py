@@ -109,20 +109,6 @@ def test_the_mean_signed_error_is_of_second_order(kernel):
         assert mean_error(20) == pytest.approx(-0.9 / 6 / 20**2 * (1 - 1 / parts**2), rel=1e-9)
 
 
-def test_kept_ranks_are_those_of_the_errata():
-    """Errata 0.4: at 95 % the χ² and JS maps have one column, at 99 % two."""
-    X = np.linspace(0, 1, 100)[:, None]
-    for kernel, at_95, at_99 in [
-        ("chi2", 1, 2),
-        ("jensen_shannon", 1, 2),
-        ("intersection", 4, 17),
-        ("hellinger", 1, 1),
-    ]:
-        for energy, expected in ((0.95, at_95), (0.99, at_99)):
-            own = km.AnchorMap(kernel, 40, anchors="uniform", energy=energy).fit(X)
-            assert own.ranks_.tolist() == [expected]
-
-
 def test_rank_and_energy_are_kept():
     X = rows(0)
     assert km.AnchorMap("intersection", rank=7).fit(X).ranks_.tolist() == [7] * 4
@@ -152,32 +138,6 @@ def test_any_mercer_kernel():
         feature_map = km.AnchorMap(component, 60, n_neighbors=2, energy=1).fit(X - shift)
         assert km.kernel_error(feature_map, X - shift).relative < 1e-3
         assert feature_map.certificate_ is None  # nothing is known of its growth
-
-
-def test_large_sets_keep_the_energy(monkeypatch):
-    """Beyond a limit the eigenvectors are extended from as many anchors, and K is never formed.
-
-    Eigenvalues of min on [0, 1] are 4/(π²(2k − 1)²): five of them hold 95 % of their sum, 1/2.
-    """
-    monkeypatch.setattr(placing, "DENSE_LIMIT", 200)
-    component = km.kernels.intersection.component
-    anchors = np.linspace(0, 1, 500)
-    root = square_root(component, anchors, energy=0.95)
-    assert np.sum(root.rows**2) >= 0.95 * anchors.sum()
-    assert root.rows.shape[1] <= 5
-    actual = root.rows[::20] @ root.rows[::20].T
-    gap = component(anchors[::20, None], anchors[::20]) - actual
-    assert np.abs(gap).max() < root.left_out + 1e-12
-
-
-def test_sixty_five_thousand_anchors_map_and_code(monkeypatch):
-    monkeypatch.setattr(placing, "DENSE_LIMIT", 300)
-    X = np.linspace(0, 1, 500)[:, None]
-    feature_map = km.AnchorMap("chi2", 65536, energy=0.999999).fit(X)
-    assert km.kernel_error(feature_map, X[::5]).max < 2e-4
-    codes = feature_map.encode(X)
-    assert codes.dtype == np.uint16
-    assert codes.values[-1, 0] == 65535
 
 
 # Placing
@@ -377,19 +337,6 @@ def test_certificate_bounds_every_error(kernel, k, anchors, seed):
     if k == 1:  # a look-up's bound is attained, and never above the theorem's
         assert certificate.measured == pytest.approx(certificate.bound)
         assert certificate.bound <= certificate.theorem_bound * (1 + 1e-12)
-
-
-def test_certificate_is_theorem_1_for_chi2():
-    """N anchors on [0, 1] cover to 1/(2(N − 1)), and ‖∇c‖₁ ≤ 2: the bound is their product."""
-    X = np.linspace(0, 1, 50)[:, None]
-    certificate = km.AnchorMap("chi2", 41, anchors="uniform", energy=1).fit(X).certificate_
-    assert certificate.cover_radius == pytest.approx(1 / 80)
-    assert certificate.gradient_bound == 2
-    assert certificate.theorem_bound == pytest.approx(2 / 80, abs=1e-10)
-    assert certificate.bound == pytest.approx(2 / 80, rel=0.05)
-    hellinger = km.AnchorMap("hellinger", 41, anchors="uniform", energy=1).fit(X).certificate_
-    assert hellinger.gradient_bound == np.inf  # at 0
-    assert hellinger.bound == pytest.approx(np.sqrt(1 / 80))  # of √ε, as errata 0.8 has it
 
 
 # Few values, and those outside the range

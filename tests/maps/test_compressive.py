@@ -28,18 +28,6 @@ def test_rows_are_orthonormal_times_root_d_over_m(method, entries, m, seed):
     np.testing.assert_allclose(P @ P.T, d / m * np.eye(m), atol=1e-12)
 
 
-@pytest.mark.parametrize(("method", "entries"), WAYS[:2])
-def test_length_ratio_has_the_law_of_an_orthoprojection(method, entries, seed):
-    """(m/d)·‖Px‖²/‖x‖² is Beta(m/2, (d−m)/2) for uniform rows: Kolmogorov-Smirnov, level 1e-6."""
-    d, m = 60, 15
-    x = np.random.default_rng(seed).normal(size=(1, d))
-    shares = []
-    for i in range(300):
-        P = km.RandomOrthoprojector(m, entries, method=method, random_state=seed + i).fit(x)
-        shares.append(m / d * np.sum(P.transform(x) ** 2) / np.sum(x**2))
-    assert stats.kstest(shares, stats.beta(m / 2, (d - m) / 2).cdf).pvalue > 1e-6
-
-
 @pytest.mark.parametrize("entries", ["gaussian", "bernoulli"])
 def test_independent_entries_keep_lengths_on_average(entries, seed):
     """E r = 1 and Var r = 2/m, less (2/m) Σ x⁴/‖x‖⁴ for ±1/√m: five standard errors."""

@@ -48,21 +48,6 @@ def test_inner_products_are_the_kernel(kernel, form, X, seed):
     assert np.abs(gram_error(spec, X, kernel)).max() < bound
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_error_has_the_stated_variance(form, seed):
-    """Sum of 200 squared errors of independent maps: χ² with 200 degrees of freedom, nearly."""
-    x, D, maps = np.array([[0.3, -0.2, 0.5], [-0.4, 0.6, 0.1]]), 64, 200
-    kernel = Gaussian(1.0)
-    k, k2 = kernel(x)[0, 1], kernel(2 * x)[0, 1]
-    variance = (1 + k2 - 2 * k**2) / D if form == "paired" else (1 + k2 / 2 - k**2) / D
-    errors = [
-        gram_error(draw_fourier(kernel, D, 3, form=form, random_state=(seed + i)), x, kernel)[0, 1]
-        for i in range(maps)
-    ]
-    low, high = stats.chi2.ppf([1e-7, 1 - 1e-7], maps)
-    assert 0.9 * low < np.sum(np.square(errors)) / variance < 1.1 * high
-
-
 def test_shared_phase_does_not_converge(seed):
     """Errata 4.1: one b for all features gives k(x, y) + cos(2b) k(x, −y), whatever the size."""
     X = np.random.default_rng(seed).normal(size=(10, 4))
@@ -75,33 +60,6 @@ def test_shared_phase_does_not_converge(seed):
     assert np.abs(Z @ Z.T - limit).max() < bound
     assert np.abs(Z @ Z.T - kernel(X)).max() > 10 * bound
     assert np.unique(spec.arrays["phases"]).size == D
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("sampling", ["orthogonal", "structured"])
-def test_better_sampling_has_less_error_than_iid(sampling, form, seed):
-    """Mean square over 20 seeds and all pairs, at equal size (d = 8: full blocks of 8)."""
-    X = 0.7 * np.random.default_rng(seed).normal(size=(40, 8))
-    kernel = Gaussian(1.5)
-
-    def mean_square(way):
-        return np.mean(
-            [
-                np.mean(
-                    gram_error(
-                        draw_fourier(
-                            kernel, 256, 8, sampling=way, form=form, random_state=seed + i
-                        ),
-                        X,
-                        kernel,
-                    )
-                    ** 2
-                )
-                for i in range(20)
-            ]
-        )
-
-    assert mean_square(sampling) < mean_square("iid")
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(0.5), Matern(2.5, 2.0)], ids=repr)
@@ -236,12 +194,12 @@ def test_median_is_the_median_distance(seed):
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "cauchy", "matern"])
-def test_the_default_is_half_the_median_and_follows_the_data(kernel, seed):
+def test_the_default_is_the_median_and_follows_the_data(kernel, seed):
     X = np.random.default_rng(seed).normal(size=(40, 7))
     median = km.RandomFourierMap(kernel, 8, sigma="median", random_state=0).fit(X).kernel_
     for factor in (1.0, 1000.0):
         actual = km.RandomFourierMap(kernel, 8, random_state=0).fit(factor * X).kernel_
-        assert actual.length == pytest.approx(factor * median.length / 2)
+        assert actual.length == pytest.approx(factor * median.length)
     # Equal rows, or a single one, have no distance: the kernel stays as it is.
     assert km.RandomFourierMap(kernel, 8).fit(np.ones((4, 7))).kernel_.length == 1.0
 

@@ -47,20 +47,6 @@ def test_difference_matrices_of_the_paper():
     np.testing.assert_allclose(np.linalg.inv(two).T, np.maximum(j - i + 1, 0), atol=1e-12)
 
 
-def test_ridge_on_the_map_is_the_p_spline(seed):
-    """min |y − Ψw|² + λ|w|² and min |y − Φv|² + λ|D v|² have the same fit (eqs. 3 and 4)."""
-    rng = np.random.default_rng(seed)
-    x = rng.random((80, 1))
-    y = np.sin(6 * x[:, 0]) + 0.1 * rng.normal(size=80)
-    for order in (1, 2):
-        Psi = km.SplineMap(order=order).fit_transform(x)
-        Phi = km.SplineMap(order=0).fit_transform(x)
-        D = difference_matrix(10, order)
-        w = np.linalg.solve(Psi.T @ Psi + 0.3 * np.eye(10), Psi.T @ y)
-        v = np.linalg.solve(Phi.T @ Phi + 0.3 * D.T @ D, Phi.T @ y)
-        np.testing.assert_allclose(Psi @ w, Phi @ v, atol=1e-9)
-
-
 def test_linear_splines_approximate_the_intersection_kernel():
     """With n intervals the largest error of the scaled kernel is exactly 1/(4n) (errata 3.7)."""
     x = np.linspace(0, 1, 401)[:, None]

@@ -373,55 +373,6 @@ def test_no_row_of_a_short_chunk_leaves_the_process(classes, way, sizes, path, s
     np.testing.assert_allclose(terms.sum(axis=1) + again.intercept_, scores, atol=1e-12)
 
 
-@pytest.mark.parametrize("by", ["partial_fit", "block_rows"])
-@pytest.mark.parametrize(
-    "name", ["StreamingRidge", "StreamingRidgeClassifier", "StreamingLasso", "StreamingPCA"]
-)
-def test_sums_are_not_saved_about_a_row(name, by, path, seed):
-    """The first block is one row: its features are no shift of what leaves the process."""
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(0.01, 0.99, (30, 3))
-    y = np.where(X[:, 0] > 0.5, "a", "b") if "Classifier" in name else X @ [1.0, 2.0, 3.0] + 5
-    feature_map = km.SplineMap(domain=(0, 1)).fit(X)
-    model = getattr(km, name)(feature_map=feature_map)
-    target = () if name == "StreamingPCA" else (y,)
-    if by == "partial_fit":
-        options = {"classes": ["a", "b"]} if "Classifier" in name else {}
-        for k in range(len(X)):
-            model.partial_fit(X[k : k + 1], *(part[k : k + 1] for part in target), **options)
-    else:
-        model.set_params(block_rows=1).fit(X, *target)
-    copies = [handed_on(model, way, path)[0] for way in ("file", "pickle")]
-    for again in copies:
-        check_sums_without_rows(again, model, X, y)
-    for one in (model, *copies):  # they take further rows
-        one.partial_fit(X[:7], *(part[:7] for part in target))
-    for again in copies:
-        if name == "StreamingPCA":
-            actual, expected = again.explained_variance_, model.explained_variance_
-            np.testing.assert_allclose(actual, expected, rtol=1e-10)
-        elif "Classifier" not in name:
-            np.testing.assert_allclose(again.predict(X), model.predict(X), rtol=1e-8)
-
-
-def check_sums_without_rows(again, model, X, y):
-    """The same sums as those of the model, about a shift that is no row, and the same output."""
-    if y.dtype.kind == "f":  # some are solved when they are first asked, from sums about another
-        np.testing.assert_allclose(output(again, X), output(model, X), rtol=1e-9, atol=1e-9)
-    else:
-        np.testing.assert_array_equal(output(again, X), output(model, X))
-    Z = model.feature_map.transform(X)
-    for actual in everything(again):
-        if actual.dtype.kind == "f" and actual.shape[-1:] == (Z.shape[1],):
-            near = np.abs(actual.reshape(-1, 1, Z.shape[1]) - Z).max(axis=2)
-            assert near.min() > 1e-5  # rounded to float32 or not
-        if y.dtype.kind == "f":
-            assert not np.isin(y, actual).any()
-    for mine, theirs in zip(*(getattr(m.stats_, "parts", [m.stats_]) for m in (again, model))):
-        np.testing.assert_allclose(mine.scatter(), theirs.scatter(), atol=1e-12 * len(X))
-        np.testing.assert_allclose(mine.mean, theirs.mean, atol=1e-14)
-
-
 @cache
 def of_a_table(classes, n, seed):
     """A model of a table with names and numbers of single rows, its columns and its target."""

@@ -216,15 +216,6 @@ def test_a_pipe_is_written_to_and_stays(pipe):
     assert os.read(end, 100) == b"some bytes"
 
 
-def test_a_link_to_a_pipe_is_followed(pipe, tmp_path):
-    path, end = pipe
-    link = tmp_path / "link"
-    link.symlink_to(path)
-    storage.write_file(link, b"bytes")
-    assert link.is_symlink()
-    assert os.read(end, 100) == b"bytes"
-
-
 def test_standard_output_may_be_a_pipe_without_a_name():
     script = "from kernelmaps._util import storage; storage.write_file('/dev/stdout', b'bytes')"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)

@@ -181,50 +181,53 @@ def test_any_thread_may_limit_blas():
     assert run(script, **threads_of_blas) == 0
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-def test_a_fork_does_not_inherit_limits():
-    """Of a thread that is not there, nothing would ever lift them."""
-    code = """
-import os, threading
-import numpy
-from threadpoolctl import threadpool_info
-from kernelmaps._util.threads import limit_blas
+# A thread is at work while the process forks; the child ends with 0 if it is not disturbed.
+FORK = """
+import os, signal, threading, time
+{imports}
 
-def counts():
-    return [p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"]
-
-before, inside, over = counts(), threading.Event(), threading.Event()
-
-def hold():
-    with limit_blas(1):
-        inside.set()
-        over.wait()
-
-thread = threading.Thread(target=hold)
+inside, over = threading.Event(), threading.Event()
+{before}
+thread = threading.Thread(target=work)
 thread.start()
 inside.wait()
 child = os.fork()
 if child == 0:
-    with limit_blas(1):
-        pass
-    os._exit(0 if counts() == before else 1)
+    signal.alarm(10)  # ends a child that waits
+    os._exit(in_child())
 status = os.waitpid(child, 0)[1]
 over.set()
 thread.join()
 raise SystemExit(status != 0)
 """
-    assert run(code, OPENBLAS_NUM_THREADS="2", OMP_NUM_THREADS="2") == 0
+FORKS = {
+    # Of a thread that is not there, nothing would ever lift them.
+    "limits": (
+        """
+import numpy
+from threadpoolctl import threadpool_info
+from kernelmaps._util.threads import limit_blas""",
+        """
+def counts():
+    return [p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"]
 
+before = counts()
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-def test_a_fork_does_not_wait_for_a_value_of_another_thread():
-    """functools.cached_property of Python 3.11 would: one lock serves all instances."""
-    code = """
-import os, signal, threading
-from kernelmaps._util.threads import cached_property
+def work():
+    with limit_blas(1):
+        inside.set()
+        over.wait()
 
-inside, over = threading.Event(), threading.Event()
-
+def in_child():
+    with limit_blas(1):
+        pass
+    return counts() != before
+""",
+    ),
+    # functools.cached_property of Python 3.11 would wait: one lock serves all instances.
+    "values": (
+        "from kernelmaps._util.threads import cached_property",
+        """
 class Fit:
     @cached_property
     def value(self):
@@ -234,49 +237,36 @@ class Fit:
         return object()
 
 fit = Fit()
-results = []
-thread = threading.Thread(target=lambda: results.append(fit.value))
-thread.start()
-inside.wait()
-child = os.fork()
-if child == 0:
-    signal.alarm(10)  # ends a child that waits
-    Fit().value
-    os._exit(0)
-status = os.waitpid(child, 0)[1]
-first = None if status else fit.value
-over.set()
-thread.join()
-raise SystemExit(status != 0 or results[0] is not first or fit.value is not first)
-"""
-    assert run(code) == 0
+
+def work():
+    fit.value
+
+def in_child():
+    return Fit().value is None
+""",
+    ),
+    # A child would wait forever for the lock of numba's compiler.
+    "compiling": (
+        "import numba\nimport kernelmaps.engine.table.dot  # has loops",
+        """
+lock = numba.core.compiler_lock.global_compiler_lock
+
+def work():
+    with lock:
+        inside.set()
+        time.sleep(0.5)
+
+def in_child():
+    with lock:
+        return 0
+""",
+    ),
+}
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-def test_a_fork_waits_until_no_thread_compiles():
-    """A child would wait forever for the lock of numba's compiler, which another thread held."""
-    code = """
-import os, signal, threading, time
-import numba
-import kernelmaps.engine.table.dot  # has loops
-
-lock, compiling = numba.core.compiler_lock.global_compiler_lock, threading.Event()
-
-def compile_slowly():
-    with lock:
-        compiling.set()
-        time.sleep(0.5)
-
-thread = threading.Thread(target=compile_slowly)
-thread.start()
-compiling.wait()
-child = os.fork()
-if child == 0:
-    signal.alarm(10)  # ends a child that waits
-    with lock:
-        os._exit(0)
-status = os.waitpid(child, 0)[1]
-thread.join()
-raise SystemExit(status != 0)
-"""
-    assert run(code) == 0
+@pytest.mark.parametrize("name", FORKS)
+def test_a_fork_does_not_wait_for_another_thread(name):
+    imports, before = FORKS[name]
+    code = FORK.format(imports=imports, before=before)
+    assert run(code, OPENBLAS_NUM_THREADS="2", OMP_NUM_THREADS="2") == 0

@@ -1,17 +1,17 @@
-"""kernelmaps edit: a copy of a saved GAM with another effect of a term."""
+"""kernelmaps edit and merge: new models from saved ones."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
-from ..export.files import save
+from ..export.files import load_with_metadata, save
+from ..models.merging import merge as merge_models
 from . import application as cli
 from .saved_model import SavedModel
-from .settings import numbers_by_name
+from .settings import numbers_between_commas, numbers_by_name
 
 
 @cli.command
@@ -55,9 +55,8 @@ def edit(
         raise TypeError(f"{type(saved.model).__name__} has no effects to edit: only GAMs have.")
     rows: dict[str, Any] = {"refit_intercept": refit_intercept}
     if data is not None:
-        blocks = list(saved.blocks(data, target=y, with_target=True, exposure=exposure))
-        rows |= {name: _join([getattr(b, name) for b in blocks]) for name in ("X", "y", "exposure")}
-    ends = None if between is None else _numbers(between)
+        rows |= saved.all_rows(data, target=y, with_target=True, exposure=exposure)
+    ends = between and numbers_between_commas(between, "between", lambda t: float(t) if t else None)
     edited = saved.model.edit(term, numbers_by_name(effect, "effect"), between=ends, **rows)
     save(edited, target, metadata=saved.metadata)
     if json:
@@ -66,20 +65,18 @@ def edit(
     cli.say(f"{edited.edits_[-1]}: {target}")
 
 
-def _join(parts: list[Any]) -> Any:
-    """Rows of blocks, or their values, in one."""
-    if len(parts) == 1 or parts[0] is None:
-        return parts[0]
-    if hasattr(parts[0], "schema"):
-        import pyarrow
+@cli.command
+def merge(
+    models: Annotated[
+        list[Path], typer.Argument(metavar="MODELS", help=".kmap files of ridge models of parts.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The .kmap file to write.")],
+) -> None:
+    """Merge ridge models that were fitted on parts of the rows, with the same map.
 
-        return pyarrow.concat_tables(parts)
-    return np.concatenate(parts)
-
-
-def _numbers(text: str) -> list[float | None]:
-    """Numbers between commas; None where there is none."""
-    try:
-        return [float(part) if part.strip() else None for part in text.split(",")]
-    except ValueError:
-        raise ValueError(f"--between must be LOW,HIGH, got {text!r}.") from None
+    Example: `kernelmaps merge january.kmap february.kmap --out both.kmap`
+    """
+    cli.check_out(out, "a model", (".kmap",))
+    parts, metadata = zip(*map(load_with_metadata, models), strict=True)
+    save(merge_models(parts), out, metadata=metadata[0])
+    cli.say(f"{len(parts)} models: {out}")

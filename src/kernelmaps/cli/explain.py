@@ -161,8 +161,9 @@ def _tabulate_terms(
         columns.append([describe_effect(f, -1 if output is None else output) for f in functions])
     table = table_of(heads, zip(*columns, strict=True), title, ("importance", "p"))
     caption = [] if classes is None else [f"Effects are on the {scale}."]
-    if summary is not None and "intercept" in summary.facts:
-        caption.append(f"intercept: {summary.facts['intercept']}")
+    if summary is not None:
+        shown = ("intercept", "edited since")
+        caption += [f"{fact}: {summary.facts[fact]}" for fact in shown if fact in summary.facts]
     has_pairs = any(isinstance(function, PairFunction) for function in functions)
     if classes is not None and output is None and has_pairs:
         caption.append("±: half the distance from the lowest to the highest effect of a pair.")

@@ -13,7 +13,7 @@ import stat
 import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice, zip_longest
@@ -27,9 +27,8 @@ from .._util.arguments import argument, argument_error, check_choice, needed
 from .._util.threads import cached_property
 from ..exceptions import SkippedLinesWarning, SuspectColumnWarning
 from .arrow import arrow_csv, pa, pc
-from .columns import advice_on_text, default_name, raw_column, to_text
-from .targets import finite_numbers
-from .text_cells import Text, is_plain_number, quoted
+from .columns import default_name, raw_column, to_text
+from .text_cells import is_plain_number, quoted
 
 CSV = (".csv", ".tsv")
 EXCEL = (".xlsx", ".xlsm")
@@ -144,8 +143,10 @@ def known_suffixes() -> str:
 
 _BLOCK_BYTES = 1 << 24  # of text that is parsed at a time; no row may be longer
 _LONGEST = 1 << 17  # bytes of a cell: longer ones are rows that a quotation mark has swallowed
-_LEARNED_ROWS = 1 << 14  # which say whether a column holds numbers
-_MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+_HEAD_ROWS = 20  # rows that show where the header is
+# How files begin: text in other encodings than UTF-8, and files of other kinds.
+_MARKS = {b"\xff\xfe\0\0": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+_OTHER_FILES = {b"PK\3\4": ".xlsx", b"\x1f\x8b": ".gz", b"PAR1": ".parquet"}
 _UTF8 = "utf-8"
 _NOT_IN_CP1252 = bytes([0x81, 0x8D, 0x8F, 0x90, 0x9D])
 
@@ -173,8 +174,36 @@ class ReadOptions:
         object.__setattr__(self, "na_values", tuple(str(token).strip() for token in tokens))
 
 
+class RowTable:
+    """Rows with names of columns: a file, or what pyarrow holds or reads.
+
+    Attributes
+    ----------
+    names : list of str
+    n_rows : int or None
+        None where only reading all rows would tell.
+    """
+
+    names: list[str]
+    n_rows: int | None = None
+
+    def table(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """All rows of some columns, or of all."""
+        return pa.concat_tables(self.blocks(columns, 1 << 62))
+
+    def blocks(self, columns: Sequence[str] | None = None, rows: int = 1 << 16) -> Iterator[Any]:
+        """The same, at most so many rows at a time; at least one table, which may be empty."""
+        table = self.table(columns)
+        for start in range(0, max(table.num_rows, 1), rows):
+            yield table.slice(start, rows)
+
+    def locate_row(self, row: int | None) -> str:
+        """The table, and a row of it, in words."""
+        return str(self) if row is None else f"{self}, row {row} (counted from 0)"
+
+
 @dataclass(frozen=True)
-class TableFile(os.PathLike[str]):
+class TableFile(RowTable, os.PathLike[str]):
     """A file with names of columns; estimators take it in the place of its path."""
 
     path: Path
@@ -201,133 +230,153 @@ class TableFile(os.PathLike[str]):
             table = table.set_column(j, field, column)
         return table
 
+    def unique_names(self, cells: Sequence[Any]) -> list[str]:
+        """Names of columns, each once: a repeated one is numbered as pandas does, with a warning.
 
-def unique_names(names: Sequence[str], path: Path) -> list[str]:
-    """Names of columns, each once: a repeated one is numbered as pandas does, with a warning."""
-    unique, header = dict[str, None](), set(names)
-    for name in names:
-        number, new = 0, name
-        while new in unique or (number and new in header):
-            number, new = number + 1, f"{name}.{number + 1}"
-        unique[new] = None
-    numbered = [name for name in unique if name not in header]
-    if numbered:
-        warnings.warn(
-            f"{path} has columns of the same name, which are numbered: {quoted(numbered)}.",
-            SuspectColumnWarning,
-            stacklevel=2,
-        )
-    return list(unique)
+        Numbers among them that do not count the columns are warned of: of a row, not a header.
+        """
+        cells = ["" if cell is None else str(cell).strip() for cell in cells]
+        names = [cell or default_name(j) for j, cell in enumerate(cells)]
+        unique, header = dict[str, None](), set(names)
+        for name in names:
+            number, new = 0, name
+            while new in unique or (number and new in header):
+                number, new = number + 1, f"{name}.{number + 1}"
+            unique[new] = None
+        numbered = [name for name in unique if name not in header]
+        if numbered:
+            self.warn(f"columns of the same name are numbered: {quoted(numbered)}")
+        numbers = [name for name in names if is_plain_number(name)]
+        if (np.diff(sorted(map(float, numbers))) != 1).any():
+            self.warn(
+                f"names of columns are numbers: {quoted(numbers)}. If the first line is a row, put "
+                "a line with names above it"
+            )
+        return list(unique)
+
+    def warn(self, sentence: str, category: type[Warning] = SuspectColumnWarning) -> None:
+        """Warn of something in the file."""
+        warnings.warn(f"{self.path}: {sentence}.", category, stacklevel=3)
+
+    def find_header(self, rows: Sequence[Sequence[Any]]) -> int:
+        """Which of the first rows has the names: the first one that is no title of one cell."""
+        texts = [["" if cell is None else str(cell).strip() for cell in row] for row in rows]
+        filled = [list(filter(None, row)) for row in texts]
+        place = next((k for k, cells in enumerate(filled) if len(cells) > 1), 0)
+        is_header = place and place + 1 < len(rows) and len(filled[place + 1]) > 1
+        if not is_header or any(map(is_plain_number, filled[place])):
+            return 0
+        titles = quoted(cell for cells in filled[:place] for cell in cells)
+        self.warn(f"lines above the header are skipped: {titles}", SkippedLinesWarning)
+        return place
 
 
 @dataclass(frozen=True)
 class CsvFile(TableFile):
     """A CSV or TSV file, which may be compressed.
 
-    The delimiter is the most frequent of comma, semicolon and tab in the first line, and a tab in
-    ``.tsv``. A first line of numbers alone is a row; columns are then x0, x1, …
+    The delimiter is the most frequent of comma, semicolon, tab and bar in the header, or stated by
+    a line such as ``sep=;`` above it, and a tab in ``.tsv``. A first line of numbers alone is a
+    row; columns are then x0, x1, …
     """
 
     @cached_property
     def encoding(self) -> str:
-        """The encoding: that of the options, or UTF-16 if a byte-order mark says so."""
+        """The encoding: that of the options, or UTF-16 or UTF-32 if the first bytes say so."""
         if self.options.encoding != _UTF8:
             return self.options.encoding
         with open_bytes(self.path) as stream:
-            return _MARKS.get(stream.read(2), _UTF8)
+            head = stream.read(4)
+        for mark, suffix in _OTHER_FILES.items():
+            if head.startswith(mark):
+                raise ValueError(f"{self.path} is no text, but a {suffix} file: rename it.")
+        known = (encoding for mark, encoding in _MARKS.items() if head.startswith(mark))
+        return next(known, "utf-16-le" if head[1::2] == b"\0\0" else _UTF8)
 
     @cached_property
-    def _first(self) -> tuple[str, list[str]]:
-        """The delimiter, and the cells of the first row."""
+    def _head(self) -> tuple[str, list[str], int]:
+        """The delimiter, the names of the columns, and the number of lines above the rows."""
         with self._errors_with_lines(), open_text(self.path, encoding=self.encoding) as stream:
-            line = next((line for line in stream if line.strip()), None)
-            if line is None:
+            lines, places = list[str](), list[int]()
+            for line in stream:
+                lines.append(line)
+                places += [len(lines) - 1] if line.strip() else []
+                if len(places) == _HEAD_ROWS:
+                    break
+            stated = re.match(r'"?sep=(.)"?\s*$', lines[places[0]]) if places else None
+            places = places[1:] if stated else places
+            if not places:
                 raise ValueError(f"{self.path} is empty.")
             tabs = data_suffix(self.path) == ".tsv"
-            unquoted = re.sub(r'(^|[,;\t])"[^"]*("|$)', r"\1", line)
-            delimiter = "\t" if tabs else max(",;\t", key=unquoted.count)
+
+            def delimiter_of(line: str) -> str:
+                unquoted = re.sub(r'(^|[,;\t|])"[^"]*("|$)', r"\1", line)
+                return "\t" if tabs else stated[1] if stated else max(",;\t|", key=unquoted.count)
+
+            texts = [lines[place] for place in places]
+            above = places[self.find_header([text.split(delimiter_of(text)) for text in texts])]
+            delimiter = delimiter_of(lines[above])
+            reader = csv.reader(chain(lines[above:], stream), delimiter=delimiter)
             try:
-                cells = next(csv.reader(chain([line], stream), delimiter=delimiter))
+                cells = next(reader)
             except csv.Error:  # a cell of very many characters
                 cells = None
-            if cells is None or ("\n" in cells[-1] and not next(stream, "")):
+            at_end = above + reader.line_num >= len(lines)
+            if cells is None or ("\n" in cells[-1] and at_end and not next(stream, "")):
                 raise ValueError(
                     f"{self.path}: the header has a quotation mark that is not closed. Close or "
                     "remove it."
                 )
-            return delimiter, cells
+            if all(map(is_plain_number, cells)):
+                return delimiter, [f"x{j}" for j in range(len(cells))], above
+            above += reader.line_num
+            with suppress(csv.Error):
+                below = list(islice(filter(None, reader), _HEAD_ROWS))
+                if below and all(len(row) == len(cells) + 1 > 2 for row in below):
+                    is_empty = not any(row[-1].strip() for row in below)
+                    cells = [*cells, ""] if is_empty else ["", *cells]
+                    place = "the last one is empty" if is_empty else "the first one names the row"
+                    self.warn(f"rows have one cell more than the header: {place}")
+            return delimiter, self.unique_names(cells), above
 
-    @cached_property
-    def _has_header(self) -> bool:
-        return not all(map(is_plain_number, self._first[1]))
-
-    @cached_property
-    def names(self) -> list[str]:
+    @property
+    def names(self) -> list[str]:  # type: ignore[override]
         """Names of the columns."""
-        cells = self._first[1]
-        if not self._has_header:
-            return [f"x{j}" for j in range(len(cells))]
-        names = [cell.strip() or default_name(j) for j, cell in enumerate(cells)]
-        return unique_names(names, self.path)
-
-    def table(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """All rows of some columns, or of all, as strings; empty lines are no rows."""
-        skipped = list[str]()
-        with self._errors_with_lines(), open_bytes(self.path) as stream:
-            table = arrow_csv.read_csv(stream, *self._parser_options(columns, skipped))
-            table = self.mark_missing(_refuse_long_cells(table.slice(int(self._has_header))))
-        self._warn_of_skipped(skipped)
-        return table
+        return self._head[1]
 
     def blocks(self, columns: Sequence[str] | None = None, rows: int = 1 << 16) -> Iterator[Any]:
-        """The same, at most so many rows at a time; at least one table, which may be empty."""
-        skip, some, skipped = int(self._has_header), False, list[str]()
-        with (
-            self._errors_with_lines(),
-            open_bytes(self.path) as stream,
-            arrow_csv.open_csv(stream, *self._parser_options(columns, skipped)) as reader,
-        ):
-            for batch in reader:
-                table = self.mark_missing(_refuse_long_cells(pa.table(batch.slice(skip))))
-                skip = max(skip - batch.num_rows, 0)
-                for start in range(0, table.num_rows, rows):
-                    yield table.slice(start, rows)
-                    some = True
+        """Rows of some columns, or of all, as strings; empty lines are no rows."""
+        names, skipped = self.names if columns is None else columns, list[str]()
+        some, schema = False, pa.schema([(name, pa.string()) for name in names])
+        with self._errors_with_lines():
+            if next(self._lines(), None) is None:
+                yield schema.empty_table()
+                return
+            with (
+                open_bytes(self.path) as stream,
+                arrow_csv.open_csv(stream, *self._parser_options(columns, skipped)) as reader,
+            ):
+                for batch in reader:
+                    table = self.mark_missing(_refuse_long_cells(pa.table(batch)))
+                    for start in range(0, table.num_rows, rows):
+                        yield table.slice(start, rows)
+                        some = True
             if not some:
-                yield reader.schema.empty_table()
-        self._warn_of_skipped(skipped)
+                yield schema.empty_table()
+        if skipped:
+            n = f"{len(skipped):,} {'line' if len(skipped) == 1 else 'lines'}"
+            self.warn(
+                f"{n} skipped, not of {len(self.names)} cells as the header; the first is "
+                f"{skipped[0][:50]!r}", SkippedLinesWarning,
+            )  # fmt: skip
 
-    # In the place of a fragment of a dataset, whose columns are numbers or labels.
-
-    @cached_property
-    def physical_schema(self) -> Any:
-        """Columns whose first cells are numbers must hold numbers; others are text."""
-        head = next(self.blocks(rows=_LEARNED_ROWS))
-        numbers = [Text(column.combine_chunks()).plain is not None for column in head.columns]
-        kinds = [pa.float64() if number else pa.string() for number in numbers]
-        return pa.schema(list(zip(head.column_names, kinds, strict=True)))
-
-    def to_batches(self, _: Any, columns: list[str], batch_size: int, **__: Any) -> Iterator[Any]:
-        """Blocks of typed columns."""
-        start = 0
-        for table in self.blocks(columns, batch_size):
-            arrays = {name: table.column(name).combine_chunks() for name in columns}
-            for name, array in arrays.items():
-                if pa.types.is_floating(self.physical_schema.field(name).type):
-                    locate_row = partial(self.locate_row, start=start)
-                    numbers = finite_numbers(Text(array), name, locate_row, advice_on_text())
-                    arrays[name] = pa.array(numbers)
-            yield pa.record_batch(arrays)
-            start += table.num_rows
-
-    def locate_row(self, row: int | None, start: int = 0) -> str:
+    def locate_row(self, row: int | None) -> str:
         """The file, and the line that a row begins on, as an editor counts them."""
         if row is None:
-            return str(self.path)
-        place = start + row + int(self._has_header)
+            return str(self)
         skips, width = self.options.bad_lines == "skip", len(self.names)
         rows = (number for number, cells in self._lines() if not skips or len(cells) == width)
-        return f"{self.path}, line {next(islice(rows, place, None))}"
+        return f"{self}, line {next(islice(rows, row, None))}"
 
     def _parser_options(
         self, columns: Sequence[str] | None, skipped: list[str]
@@ -338,38 +387,31 @@ class CsvFile(TableFile):
             skipped.append(line.text)
             return "skip"
 
+        delimiter, names, above = self._head
         read = arrow_csv.ReadOptions(
-            column_names=self.names, block_size=_BLOCK_BYTES, encoding=self.encoding
+            column_names=names, skip_rows=above, block_size=_BLOCK_BYTES, encoding=self.encoding
         )
         parse = arrow_csv.ParseOptions(
-            delimiter=self._first[0],
+            delimiter=delimiter,
             newlines_in_values=True,
             invalid_row_handler=skip if self.options.bad_lines == "skip" else None,
         )
         convert = arrow_csv.ConvertOptions(
-            column_types=dict.fromkeys(self.names, pa.string()),
+            column_types=dict.fromkeys(names, pa.string()),
             strings_can_be_null=False,
-            include_columns=self.names if columns is None else list(columns),
+            include_columns=names if columns is None else list(columns),
         )
         return read, parse, convert
 
-    def _warn_of_skipped(self, lines: list[str]) -> None:
-        if lines:
-            warnings.warn(
-                f"{self.path}: {len(lines):,} {'line' if len(lines) == 1 else 'lines'} skipped, "
-                f"not of {len(self.names)} cells as the header; the first is {lines[0][:50]!r}.",
-                SkippedLinesWarning,
-                stacklevel=3,
-            )
-
     def _lines(self) -> Iterator[tuple[int, list[str]]]:
         """Numbers of the lines that rows begin on, and their cells, by Python's csv module."""
+        delimiter, _, above = self._head
         with open_text(self.path, encoding=self.encoding) as stream:
-            reader, number = csv.reader(stream, delimiter=self._first[0]), 1
+            reader, number = csv.reader(islice(stream, above, None), delimiter=delimiter), above + 1
             for cells in reader:
                 if cells:
                     yield number, cells
-                number = reader.line_num + 1
+                number = above + reader.line_num + 1
 
     @contextmanager
     def _errors_with_lines(self) -> Iterator[None]:
@@ -389,7 +431,7 @@ class CsvFile(TableFile):
                 try:
                     line.decode(self.encoding)
                 except UnicodeDecodeError as error:
-                    if self.encoding == "utf-16":  # whose characters lines may cut
+                    if self.encoding.startswith("utf-16"):  # whose characters lines may cut
                         return
                     raise ValueError(
                         f"{self.path} is not {self.encoding.upper()} text: line {number} has the "
@@ -405,13 +447,14 @@ class CsvFile(TableFile):
 
     def _cell_count_error(self, error: Exception) -> ValueError:
         """The first row that has another number of cells than the header, or the parser's words."""
-        width, end = len(self.names), 1
+        width, end = len(self.names), self._head[2]
         try:
             for end, cells in self._lines():
                 if len(cells) != width:
                     quote = " Is a quotation mark missing?" if "\n" in "".join(cells) else ""
                     return ValueError(
-                        f"{self.path}, line {end}: {len(cells)} cells where the header has {width} "
+                        f"{self.path}, line {end}: {len(cells)} "
+                        f"{'cell' if len(cells) == 1 else 'cells'} where the header has {width} "
                         f"columns.{quote} Correct it, or leave such lines out: "
                         + advice_to_read("bad_lines", "skip")
                     )
@@ -440,32 +483,37 @@ class ExcelFile(TableFile):
 
     @cached_property
     def _rows(self) -> list[tuple[int, tuple[Any, ...]]]:
-        """Numbers of rows, and their cells."""
+        """Numbers of rows, and their cells; the header first."""
         refuse_pipe(self.path)
         with _damage_named(self.path):
             book = needed("openpyxl").load_workbook(self.path, read_only=True, data_only=True)
-        sheet = self.options.sheet or book.sheetnames[0]
-        if sheet not in book.sheetnames:
-            choices = f"one of {', '.join(map(repr, book.sheetnames))}"
-            raise argument_error(str(self.path), "sheet", sheet, choices)
-        rows = enumerate(book[sheet].iter_rows(values_only=True), start=1)
-        found = [row for row in rows if any(cell is not None for cell in row[1])]
+        sheets = {sheet.title: sheet for sheet in book.worksheets}
+        if self.options.sheet not in (None, *sheets):
+            choices = f"one of {', '.join(map(repr, sheets))}"
+            raise argument_error(str(self.path), "sheet", self.options.sheet, choices)
+
+        def read(sheet: str, most: int | None = None) -> list[tuple[int, tuple[Any, ...]]]:
+            rows = enumerate(sheets[sheet].iter_rows(max_row=most, values_only=True), start=1)
+            return [row for row in rows if any(cell is not None for cell in row[1])]
+
+        stated = [self.options.sheet] if self.options.sheet else []
+        filled = stated or [sheet for sheet in sheets if read(sheet, _HEAD_ROWS)]
+        sheet, *others = filled or sheets
+        found = read(sheet)
         book.close()
         if not found:
             raise ValueError(f"{self.path}: the sheet {sheet!r} is empty.")
-        return found
+        if others:
+            other = advice_to_read("sheet", others[0]).removesuffix(".")
+            self.warn(f"of several sheets {sheet!r} is read; for another one: {other}")
+        return found[self.find_header([cells for _, cells in found[:_HEAD_ROWS]]) :]
 
     @cached_property
     def _table(self) -> pa.Table:
         (_, header), *rows = self._rows
         columns = list(zip_longest(header, *(cells for _, cells in rows)))
         columns = [cells for cells in columns if any(cell is not None for cell in cells)]
-        names = [
-            default_name(j) if cells[0] is None else str(cells[0]).strip()
-            for j, cells in enumerate(columns)
-        ]
-        names = unique_names(names, self.path)
-        arrays = []
+        names, arrays = self.unique_names([cells[0] for cells in columns]), []
         for name, (_, *cells) in zip(names, columns):
             raw = raw_column(np.array(cells, dtype=object), name, str(self.path))
             is_typed = isinstance(raw, np.ndarray)
@@ -473,7 +521,7 @@ class ExcelFile(TableFile):
         return self.mark_missing(pa.table(arrays, names))
 
     @property
-    def names(self) -> list[str]:
+    def names(self) -> list[str]:  # type: ignore[override]
         """Names of the columns."""
         return self._table.column_names
 
@@ -481,68 +529,123 @@ class ExcelFile(TableFile):
         """All rows of some columns, or of all."""
         return self._table if columns is None else self._table.select(list(columns))
 
-    def blocks(self, columns: Sequence[str], rows: int = 1 << 16) -> Iterator[Any]:
-        """The same, at most so many rows at a time."""
-        for start in range(0, self._table.num_rows, rows):
-            yield self.table(columns).slice(start, rows)
-
     def locate_row(self, row: int | None) -> str:
         """The file, and the number of a row in its sheet."""
-        return str(self.path) if row is None else f"{self.path}, row {self._rows[row + 1][0]}"
+        return str(self) if row is None else f"{self}, row {self._rows[row + 1][0]}"
+
+
+@dataclass(frozen=True)
+class Fragments(RowTable):
+    """Parts of a dataset of pyarrow.
+
+    Attributes
+    ----------
+    parts : list
+        Row groups of Parquet files, or other fragments.
+    schema : pyarrow.Schema
+    name : str
+        For messages.
+    """
+
+    parts: list[Any]
+    schema: Any
+    name: str = "the Parquet dataset"
+
+    @classmethod
+    def from_data(cls, data: Any) -> Fragments:
+        """From a dataset or a table of pyarrow."""
+        if isinstance(data, pa.Table):
+            data = needed("pyarrow.dataset").dataset(data)
+        parts = list[Any]()
+        for part in data.get_fragments():
+            split = getattr(part, "split_by_row_group", None)
+            parts += split() if split else [part]
+        return cls(parts, data.schema)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def names(self) -> list[str]:  # type: ignore[override]
+        """Names of the columns."""
+        return list(self.schema.names)
+
+    @cached_property
+    def n_rows(self) -> int:
+        """Rows of all parts; pyarrow's `count_rows` of a row group answers for its whole file."""
+        groups = [(part, getattr(part, "row_groups", None)) for part in self.parts]
+        return sum(
+            part.count_rows() if of_part is None else sum(group.num_rows for group in of_part)
+            for part, of_part in groups
+        )
+
+    def blocks(self, columns: Sequence[str] | None = None, rows: int = 1 << 16) -> Iterator[Any]:
+        """Rows of some columns, or of all, part by part: a scan of all parts reads far ahead."""
+        names, group = self.names if columns is None else list(columns), list[Any]()
+        schema = pa.schema([self.schema.field(name) for name in names], self.schema.metadata)
+        for part in self.parts:
+            # Little read-ahead: the default of 16 batches is hundreds of megabytes.
+            options = {"batch_size": min(rows, 1 << 20), "batch_readahead": 1}
+            for batch in part.to_batches(self.schema, columns=names, **options):
+                if group and sum(map(len, group)) + len(batch) > rows:
+                    yield pa.Table.from_batches(group, schema)
+                    group = []
+                group += [batch] if len(batch) else []
+        yield pa.Table.from_batches(group, schema)
 
 
 @dataclass(frozen=True)
 class ParquetFile(TableFile):
-    """A Parquet file, or a folder of them, read as a :class:`CsvFile` is.
+    """A Parquet file, or a folder of them.
 
-    A single file is read without pyarrow's module of datasets, which imports pandas.
+    Folders such as ``year=2024`` are values of a column, and a column is of the type that holds the
+    values of all files. A single file is read without pyarrow's module of datasets, which imports
+    pandas.
     """
 
     @cached_property
-    def names(self) -> list[str]:
-        """Names of the columns."""
-        if self.path.is_file():
-            return list(needed("pyarrow.parquet").read_schema(self.path).names)
-        return list(self.dataset().schema.names)
-
-    def locate_row(self, row: int | None) -> str:
-        """The file, and a row of it."""
-        return f"{self.path}" if row is None else f"{self.path}, row {row} (counted from 0)"
-
-    def dataset(self, columns: Sequence[str] | None = None) -> Any:
-        """A dataset of pyarrow (which imports pandas), with some columns or all.
-
-        Folders such as ``year=2024`` are values of a column, and a column is of the type that holds
-        the values of all files.
-        """
+    def _folder(self) -> Fragments | None:
         refuse_pipe(self.path)
-        where: dict[str, Any] = {"source": str(self.path)}
-        if self.path.is_dir():  # of which other files may be logs
-            parts = sorted(map(str, self.path.rglob("*.p*q*")))
-            where = {"source": parts, "partition_base_dir": str(self.path)}
-        where |= {"format": "parquet", "partitioning": "hive"}
+        if self.path.is_file():
+            return None
+        # Other files of a folder may be logs.
+        where: dict[str, Any] = {
+            "source": sorted(map(str, self.path.rglob("*.p*q*"))), "format": "parquet",
+            "partitioning": "hive", "partition_base_dir": str(self.path),
+        }  # fmt: skip
         data = needed("pyarrow.dataset").dataset(**where)
         schemas = [data.schema, *(part.physical_schema for part in data.get_fragments())]
         schema = pa.unify_schemas(schemas, promote_options="permissive")
-        names = schema.names if columns is None else columns
-        schema = pa.schema(map(schema.field, names), schema.metadata)
-        return needed("pyarrow.dataset").dataset(**where, schema=schema)
+        return Fragments.from_data(needed("pyarrow.dataset").dataset(**where, schema=schema))
 
-    def table(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """All rows of some columns, or of all."""
-        selected = None if columns is None else list(columns)
-        return self.mark_missing(self.dataset().to_table(columns=selected))
+    @cached_property
+    def schema(self) -> Any:
+        """Names and types of the columns."""
+        if self._folder is not None:
+            return self._folder.schema
+        return needed("pyarrow.parquet").read_schema(self.path)
 
-    def blocks(self, columns: Sequence[str], rows: int = 1 << 16) -> Iterator[Any]:
-        """The same, at most so many rows at a time."""
-        names = list(columns)
-        if self.path.is_dir():
-            data = self.dataset()
-            for batch in scan_batches(row_groups(data), names, rows, data.schema):
-                yield self.mark_missing(pa.table(batch))
+    @property
+    def names(self) -> list[str]:  # type: ignore[override]
+        """Names of the columns."""
+        return list(self.schema.names)
+
+    @cached_property
+    def n_rows(self) -> int:
+        if self._folder is not None:
+            return self._folder.n_rows
+        return needed("pyarrow.parquet").read_metadata(self.path).num_rows
+
+    def blocks(self, columns: Sequence[str] | None = None, rows: int = 1 << 16) -> Iterator[Any]:
+        """Rows of some columns, or of all, at most so many at a time."""
+        names = self.names if columns is None else list(columns)
+        if self._folder is not None:
+            yield from map(self.mark_missing, self._folder.blocks(names, rows))
             return
         with needed("pyarrow.parquet").ParquetFile(self.path) as file:
-            for batch in file.iter_batches(rows, columns=names):
+            if not file.metadata.num_rows:
+                yield file.read(names)
+            for batch in file.iter_batches(min(rows, 1 << 20), columns=names):
                 yield self.mark_missing(pa.table(batch.select(names)))
 
 
@@ -580,21 +683,3 @@ def open_table(
     if data_suffix(path) in EXCEL:
         return ExcelFile(path, options)
     return ParquetFile(path, options) if is_parquet(path) else None
-
-
-def row_groups(dataset: Any) -> list[Any]:
-    """Row groups of all files of a dataset; a fragment that has none as it is."""
-    groups: list[Any] = []
-    for fragment in dataset.get_fragments():
-        split = getattr(fragment, "split_by_row_group", None)
-        groups += split() if split else [fragment]
-    return groups
-
-
-def scan_batches(
-    fragments: list[Any], columns: list[str], rows: int, schema: Any = None
-) -> Iterator[Any]:
-    """Record batches, fragment by fragment: a scan of a whole dataset reads far ahead."""
-    for fragment in fragments:
-        # Little read-ahead: the default of 16 batches is hundreds of megabytes.
-        yield from fragment.to_batches(schema, columns=columns, batch_size=rows, batch_readahead=1)

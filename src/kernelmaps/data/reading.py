@@ -1,9 +1,6 @@
 """Rows, column names and a target from a file or a named dataset.
 
-Text and Excel are read here; npy and Parquet through :func:`kernelmaps.data.open_source`.
-
-Files read block by block: the columns that are asked for, checked cell by cell, and
-the rows that are held out to score a model: one in five, chosen by the row's number alone.
+Files are read block by block: the columns that are asked for, checked cell by cell.
 """
 
 from __future__ import annotations
@@ -19,53 +16,30 @@ import numpy as np
 from .._util.arguments import argument
 from .._util.sparse import find_not_finite, is_sparse
 from .._util.storage import AnyPath
-from .._util.threads import mixed_bits
-from .columns import (
-    ColumnSelection,
-    advice_on_text,
-    column_positions,
-    no_target,
-    raw_column,
-    text_columns_message,
-    to_text,
-)
+from .columns import ColumnSelection, column_positions, no_target
 from .datasets import load, names
-from .files import CsvFile, ExcelFile, ParquetFile, open_table
+from .files import open_table
 from .sources import Block, Source, joined
-from .tables import load_table, open_source
-from .targets import finite_numbers, target_values, truth_values
-from .text_cells import Text, is_text
+from .tables import TableSource, load_table, open_source, read_complete_column
 
 
 def open_rows(
     path: AnyPath, selection: ColumnSelection, *, with_target: bool = True, normalize: str = "none"
 ) -> PreparedSource:
-    """Open a file of any format but CSV to be read block by block, as :func:`read_rows` would."""
-    target = selection.target
-    file = open_table(path)
-    if isinstance(file, ParquetFile):
-        source, target = _parquet(file, selection, with_target)
-    else:
+    """Open a file of any format to be read block by block: only the columns that are asked for."""
+    file, target = open_table(path), selection.target
+    source: Source
+    if file is None:
+        if selection.columns is not None or selection.drop:
+            raise ValueError(f"{path} has no names of columns, so that none can be chosen.")
         source = open_source(path, target if with_target else None)
-    columns = getattr(source, "features", None)
-    if columns is not None and len(columns) != source.n_features:
-        columns = None  # a column of lists stands for many
-    if columns is None and (selection.columns is not None or selection.drop):
-        raise ValueError(f"{path} has no names of columns, so that none can be chosen.")
-    return PreparedSource(source, columns, target, normalize)
-
-
-def _parquet(
-    file: ParquetFile, selection: ColumnSelection, with_target: bool
-) -> tuple[Source, str | None]:
-    """Only the columns that are asked for, so that others may hold anything."""
-    features, target = selection.resolve_in(file.names, str(file.path), with_target=with_target)
-    data = file.dataset([*features, *([target] if target else [])])
-    kinds = dict(zip(data.schema.names, map(str, data.schema.types), strict=True))
-    texts = [column for column in features if kinds[column] in ("string", "large_string")]
-    if texts:
-        raise ValueError(f"{file.path}: {text_columns_message(texts)}")
-    return open_source(data, target), target
+        return PreparedSource(source, None, target, normalize)
+    columns, target = selection.resolve_in(file.names, str(file), with_target=with_target)
+    source = TableSource(file, columns, target)
+    source.refuse_text()
+    # A column of lists stands for many.
+    named = columns if len(columns) == source.n_features else None
+    return PreparedSource(source, named, target, normalize)
 
 
 class PreparedSource(Source):
@@ -106,7 +80,7 @@ class PreparedSource(Source):
         gaps = is_gap[y.dtype.kind](y) if y is not None and y.dtype.kind in is_gap else np.False_
         if gaps.any():
             row = block.start + int(np.argmax(gaps))
-            raise ValueError(f"{where.format(row)}: the target {self.target or 'y'!r} is missing.")
+            raise ValueError(f"{where.format(row)}: {self.target or 'y'!r} is missing.")
         return replace(block, X=_normalize_rows(X, self.normalize), y=y)
 
 
@@ -121,36 +95,6 @@ def _normalize_rows(X: Any, norm: str) -> Any:
     X = X.astype(np.float64)  # without scikit-learn, whose import takes as long as a prediction
     norms = np.linalg.norm(X, 1 if norm == "l1" else 2, axis=1, keepdims=True)
     return X / np.where(norms == 0, 1.0, norms)
-
-
-ONE_IN = 5  # rows, of which one is held out: the 80/20 split that is usual
-
-
-@dataclass(frozen=True)
-class Holdout:
-    """The rows that are held out to score a model: one in five.
-
-    Attributes
-    ----------
-    order : {"random", "last", "first"}
-        Random rows, the last ones of the file, or the first ones.
-    n_rows : int
-    """
-
-    order: str
-    n_rows: int
-
-    def held(self, start: int, n: int) -> np.ndarray:
-        """Whether rows `start` to `start + n` are held out.
-
-        A random choice depends on the row's number alone: the same for a table in memory and for a
-        file read in blocks, and unrelated to the order of the rows. The upper bits are taken
-        because the lower ones choose the folds of a cross-validation.
-        """
-        rows, count = np.arange(start, start + n), self.n_rows // ONE_IN
-        if self.order == "random":
-            return (mixed_bits(rows) >> np.uint64(32)) % np.uint64(ONE_IN) == 0
-        return rows >= self.n_rows - count if self.order == "last" else rows < count
 
 
 _BLOCK_ROWS = 65536  # rows that are read at a time
@@ -274,14 +218,18 @@ def read_rows(
         table, y, *_ = load_table(file, target, columns=list(dict.fromkeys([*features, *keep])))
         cells = {column: table.column(column).to_pylist() for column in keep}
         rows = Rows(str(path), table.select(features).to_pandas(), y, features, target, cells)
-    elif isinstance(file, CsvFile | ExcelFile):
-        needs = {"need_target": need_target, "with_target": with_target}
-        rows = _read_table(file, selection, keep, **needs)
     else:
-        opened = open_rows(file or path, selection, with_target=with_target)
+        if file is not None:
+            needs = {"need_target": need_target, "with_target": with_target}
+            _, target_to_read = selection.resolve_in(file.names, str(file), **needs)
+            column_positions(file.names, keep, str(file))
+        opened = open_rows(file or path, selection, with_target=with_target and file is None)
         blocks = list(opened.blocks(_BLOCK_ROWS)) or [Block(np.empty((0, opened.n_features or 0)))]
         block = joined(blocks)
-        rows = Rows(str(path), block.X, block.y, opened.columns, opened.target or target_to_read)
+        y = block.y
+        if file is not None and target_to_read is not None:  # by all of its cells
+            y = read_complete_column(file.table([target_to_read]), target_to_read, file.locate_row)
+        rows = Rows(str(path), block.X, y, opened.columns, target_to_read)
     if keep and not rows.extra_columns:
         rows = replace(rows, extra_columns=read_columns(file or source, keep))
     if not with_target:
@@ -310,38 +258,3 @@ def read_columns(path: AnyPath, columns: Sequence[str]) -> dict[str, list[Any]]:
         raise ValueError(f"{path} has no names of columns, so that none can be kept.")
     column_positions(file.names, columns, str(path))
     return file.table(columns).to_pydict()
-
-
-# ---- text and Excel ------------------------------------------------------------------------------
-
-
-def _read_table(
-    file: CsvFile | ExcelFile, selection: ColumnSelection, keep: Sequence[str], **needs: bool
-) -> Rows:
-    name = str(file.path)
-    features, target = selection.resolve_in(file.names, name, **needs)
-    column_positions(file.names, keep, name)
-    used = [*features, *([target] if target else []), *keep]
-    table = file.table(list(dict.fromkeys(used)))
-    cells = {c: to_text(raw_column(table.column(c), c, name)) for c in table.column_names}
-    heads = {column: cells[column].array.slice(0, 1) for column in features}
-    texts = [
-        column
-        for column, cell in heads.items()
-        if is_text(Text(cell)) and truth_values(cell) is None
-    ]
-    if len(texts) > 1:  # all of them are named at once
-        raise ValueError(f"{name}: {text_columns_message(texts)}")
-    X = np.empty((table.num_rows, len(features)))
-    for j, column in enumerate(features):
-        X[:, j] = finite_numbers(cells[column], column, file.locate_row, advice_on_text())
-    y = None
-    if target is not None:
-        y, has_target = target_values(cells[target], target, file.locate_row)
-        if not has_target.all():
-            place, n_missing = file.locate_row(int(np.argmin(has_target))), int((~has_target).sum())
-            raise ValueError(
-                f"{place}: the target {target!r} is missing (rows without it: {n_missing})."
-            )
-    extra_columns = {column: table.column(column).to_pylist() for column in keep}
-    return Rows(name, X, y, features, target, extra_columns)

@@ -8,25 +8,30 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._util.arguments import needed
+from .._util.threads import cached_property
 from ..exceptions import MissingTargetWarning
 from . import files
 from .arrow import pa
 from .columns import (
     RawTable,
+    advice_on_text,
     check_order,
     check_selection,
     column_positions,
+    no_target,
+    raw_column,
+    text_columns_message,
+    to_text,
     without_named,
 )
 from .dask import DaskSource
-from .files import CsvFile, ParquetFile, TableFile, open_table
+from .files import CsvFile, Fragments, RowTable, TableFile, open_table
 from .sources import (
     Block,
     IterableSource,
@@ -39,7 +44,8 @@ from .sources import (
     sliced_source,
     values_at,
 )
-from .targets import Where, number_values, target_values
+from .targets import Where, finite_numbers, number_values, target_values, truth_values
+from .text_cells import Text, is_text
 
 IN_MEMORY_BYTES = 1 << 28  # of a file, uncompressed, up to which it is read at once
 
@@ -111,8 +117,10 @@ def read_complete_column(table: pa.Table, name: str, where: Where) -> np.ndarray
     raw = RawTable.from_data(table.select([name]), name).column(0, name)
     values, is_present = target_values(raw, name, where)
     if not is_present.all():
-        row = where(int(np.argmin(is_present)))
-        raise ValueError(f"{row}: {name!r} is missing. Leave such rows out.")
+        row, n_missing = where(int(np.argmin(is_present))), int((~is_present).sum())
+        raise ValueError(
+            f"{row}: {name!r} is missing (rows without it: {n_missing}). Leave such rows out."
+        )
     return values
 
 
@@ -160,106 +168,98 @@ def _assign_columns(
     """Targets as given, or the column "y"; columns that are no features; and those that are."""
     y = default_target(names, roles[0])
     if y is None:
-        shown = ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
-        raise ValueError(
-            f"{file} has no target: name the column to predict as y, as in "
-            f"fit(path, {names[-1]!r}). It has the columns {shown}."
-        )
+        raise no_target(file, names)
     named = [item for item in (y, *roles[1:]) if isinstance(item, str)]
     column_positions(names, named, file)
     return y, named, [n for n in names if n not in named] if columns is None else list(columns)
 
 
 @dataclass
-class ArrowSource(Source):
-    """Record batches of a dataset, as rows of numbers or, with `frames`, as pyarrow tables.
+class TableSource(Source):
+    """A table, as rows of numbers or, with `frames`, as pyarrow tables.
 
     Attributes
     ----------
-    fragments : list
-        Row groups of Parquet files, a CSV file, or other fragments of a dataset.
+    rows : RowTable
     features : list of str
         Columns of numbers; one of fixed-size lists stands for as many. With `frames`, any columns.
     y, w, exposure : str, array or None
         Columns by name, or values of all rows; `y` may be a list of names.
     frames : bool
-    name : str
-        For messages.
     """
 
-    fragments: list[Any]
+    rows: RowTable
     features: list[str]
     y: Any = None
     w: Any = None
     exposure: Any = None
     frames: bool = False
-    name: str = "the Parquet dataset"
-    schema: Any = None  # of the whole dataset
 
     def __post_init__(self) -> None:
-        countable = not any(isinstance(fragment, CsvFile) for fragment in self.fragments)
-        self.n_rows = sum(map(count_rows, self.fragments)) if countable else None
+        self.n_rows, schema = self.rows.n_rows, getattr(self.rows, "schema", None)
         self.names = self.features
-        if not self.frames:
-            schema = self.schema or self.fragments[0].physical_schema
+        if not self.frames and schema is not None:
             named = _value_names(schema, self.features)
             self.names = [name for names in named.values() for name in names]
         self.n_features = len(self.names)
 
     @classmethod
     def open(
-        cls, data: Any, y: Any, w: Any, exposure: Any = None, *,
+        cls, rows: RowTable, y: Any = None, w: Any = None, exposure: Any = None, *,
         frames: bool = False, columns: Sequence[str] | None = None,
-        name: str = "the Parquet dataset",
     ) -> Source:  # fmt: skip
-        """From a pyarrow table or dataset, or from a CSV file; `y` by default by name.
+        """Find the columns of a table; `y` is by default that of this name.
 
         `columns` are the names of the features, in their order; by default all others.
         """
-        if isinstance(data, CsvFile):
-            fragments, schema = [data], data.physical_schema
-        else:
-            if isinstance(data, pa.Table):
-                data = needed("pyarrow.dataset").dataset(data)
-            fragments, schema = files.row_groups(data), data.schema
+        schema = getattr(rows, "schema", pa.schema([(name, pa.string()) for name in rows.names]))
         frames = frames and not any(map(pa.types.is_fixed_size_list, schema.types))
-        if not fragments and not frames:
-            raise ValueError(f"{name} has no rows")
+        if rows.n_rows == 0 and not frames:
+            raise ValueError(f"{rows} has no rows")
         expected = [] if columns is None else list(columns)
-        y = default_target(set(schema.names) - set(expected), y)
+        y = default_target(set(rows.names) - set(expected), y)
         named = [column for item in (y, w, exposure) for column in _names(item)]
-        column_positions(schema.names, named, name)
-        features = [column for column in schema.names if column not in named]
+        column_positions(rows.names, named, str(rows))
+        features = [column for column in rows.names if column not in named]
         if columns is not None:
-            features = _select_columns(schema, features, expected, name)
-        if not frames:
-            _check_numbers(schema, features)
+            features = _select_columns(schema, features, expected, str(rows))
+        has_target = None
         if frames and named:  # all values of these columns, as of a table in memory
-            batches = list(files.scan_batches(fragments, named, 1 << 20, schema))
-            table = pa.Table.from_batches(batches) if batches else schema.empty_table()
-            where = partial(_locate_row, name)
-            y, w, exposure, has_target = read_targets(table, where, y, w, exposure)
-            source = cls(fragments, features, y, w, exposure, True, name, schema)
-            return _with_target(source, has_target)
-        source = cls(fragments, features, y, w, exposure, frames, name, schema)
-        if source.n_rows is not None:
-            source._check_lengths(source.n_rows)
-        return source
+            table = rows.table(named)
+            y, w, exposure, has_target = read_targets(table, rows.locate_row, y, w, exposure)
+        source = cls(rows, features, y, w, exposure, frames)
+        if not frames:
+            source.refuse_text()
+            if source.n_rows is not None:
+                source._check_lengths(source.n_rows)
+        return _with_target(source, has_target)
+
+    def refuse_text(self) -> None:
+        """Refuse features of text by their first cells; in files of text, one alone by its line."""
+        head = next(self.rows.blocks(self.features, 1))
+        cells = {
+            field.name: to_text(raw_column(head.column(field.name), field.name, str(self.rows)))
+            for field in head.schema
+            if not pa.types.is_fixed_size_list(field.type)
+        }
+        texts = [
+            n for n, cell in cells.items() if is_text(cell) and truth_values(cell.array) is None
+        ]
+        if len(texts) > (self.n_rows is None):
+            raise ValueError(f"{self.rows}: {text_columns_message(texts)}")
 
     def describe(self) -> str:
-        size = "" if self.frames else f" of {self.n_rows} rows and {self.n_features} features"
-        return f"{self.name}{size}"
+        size = f" of {self.n_rows} rows and {self.n_features} features"
+        return str(self.rows) if self.frames else f"{self.rows}{size}"
 
     def blocks(self, block_rows: int) -> Iterator[Block]:
         role_columns = (name for item in (self.y, self.w, self.exposure) for name in _names(item))
-        batches = files.scan_batches(
-            self.fragments, [*self.features, *role_columns], block_rows, self.schema
-        )
-        # Batches have at most so many rows, and may be empty.
         start = 0
-        tables = _group_batches(batches, block_rows) if self.frames else filter(len, batches)
-        for number, table in enumerate(tables):
-            yield self._block(table, number, start)
+        for number, table in enumerate(
+            self.rows.blocks([*self.features, *role_columns], block_rows)
+        ):
+            if table.num_rows:
+                yield self._block(table, number, start)
             start += table.num_rows
         if self.n_rows is None:
             self._check_lengths(start)
@@ -272,35 +272,59 @@ class ArrowSource(Source):
             return super().column(position)
         return replace(self, features=[self.features[position]]).blocks(1 << 18)
 
-    def _block(self, table: Any, number: int, start: int) -> Block:
+    def _block(self, table: pa.Table, number: int, start: int) -> Block:
         rows = slice(start, start + table.num_rows)
 
         def stacked(names: list[str]) -> np.ndarray:
-            return np.column_stack([_values(table.column(name)) for name in names])
+            return np.column_stack([self._numbers(table, name, start) for name in names])
 
         def read_values(item: Any) -> Any:
             if isinstance(item, str):
-                return _values(table.column(item))
+                return self._target(table, item, start)
             return stacked(_names(item)) if _names(item) else values_at(item, rows)
 
         y, w, exposure = map(read_values, (self.y, self.w, self.exposure))
         X = table.select(self.features) if self.frames else stacked(self.features)
         return Block(X, y, w, number, 0, start, exposure)
 
+    def _numbers(self, table: pa.Table, name: str, start: int) -> np.ndarray:
+        """A column as numbers; nulls become NaN, which the fold refuses."""
+        column = table.column(name)
+        if pa.types.is_fixed_size_list(column.type):
+            return _list_values(column)
+        if pa.types.is_boolean(column.type):
+            column = column.cast(pa.uint8())
+        raw = raw_column(column, name, str(self.rows))
+        if isinstance(raw, np.ndarray) and raw.dtype.kind in "fiu":
+            return raw
+
+        def locate(row: int | None) -> str:
+            return self.rows.locate_row(None if row is None else start + row)
+
+        return finite_numbers(to_text(raw), name, locate, advice_on_text())
+
+    def _target(self, table: pa.Table, name: str, start: int) -> np.ndarray:
+        """A column as numbers or, if its first cells are none, as labels."""
+        if name not in self._labels:
+            head = next(self.rows.blocks([name], _LEARNED_ROWS)).column(name)
+            raw = raw_column(head, name, str(self.rows))
+            plain = raw.plain if isinstance(raw, Text) else raw
+            self._labels[name] = not (isinstance(plain, np.ndarray) and plain.dtype.kind in "fiu")
+        if not self._labels[name]:
+            return self._numbers(table, name, start)
+        column = table.column(name)
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        return column.to_numpy(zero_copy_only=False)
+
+    @cached_property
+    def _labels(self) -> dict[str, bool]:
+        """Whether a column holds labels, of those that were looked at."""
+        return {}
+
     def _check_lengths(self, n_rows: int) -> None:
         roles = {"y": self.y, "sample_weight": self.w, "exposure": self.exposure}
         check_lengths(n_rows, **{k: values for k, values in roles.items() if not _names(values)})
-
-
-def count_rows(fragment: Any) -> int:
-    # count_rows of a single row group answers for its whole file (pyarrow 26).
-    groups = getattr(fragment, "row_groups", None)
-    return fragment.count_rows() if groups is None else sum(group.num_rows for group in groups)
-
-
-def _locate_row(name: str, row: int | None) -> str:
-    """Where a row is, for messages; None: the table."""
-    return name if row is None else f"{name}, row {row} (counted from 0)"
 
 
 def _with_target(source: Source, has_target: np.ndarray | None) -> Source:
@@ -309,18 +333,6 @@ def _with_target(source: Source, has_target: np.ndarray | None) -> Source:
         return source
     n_rows = int(np.count_nonzero(has_target))
     return RowFilter(source, lambda start, n: has_target[start : start + n], n_rows=n_rows)
-
-
-def _group_batches(batches: Iterator[Any], rows: int) -> Iterator[Any]:
-    """Small batches together as tables of up to `rows`."""
-    group = list[Any]()
-    for batch in batches:
-        if group and sum(map(len, group)) + len(batch) > rows:
-            yield pa.Table.from_batches(group)
-            group = []
-        group += [batch] if len(batch) else []
-    if group:
-        yield pa.Table.from_batches(group)
 
 
 def _value_names(schema: Any, columns: list[str]) -> dict[str, list[str]]:
@@ -343,19 +355,6 @@ def _select_columns(schema: Any, header: list[str], names: list[str], where: str
     return columns
 
 
-def _check_numbers(schema: Any, features: list[str]) -> None:
-    types = pa.types
-    numeric = (types.is_integer, types.is_floating, types.is_boolean, types.is_fixed_size_list)
-    for column in features:
-        kind = schema.field(column).type
-        if not any(is_such(kind) for is_such in numeric):
-            raise ValueError(
-                f"column {column!r} has type {kind}; features must be numbers. Name the target "
-                "with y=, or drop the column. AdditiveClassifier and AdditiveRegressor take text, "
-                "categories and missing values as they are."
-            )
-
-
 def _names(what: Any) -> list[str]:
     if isinstance(what, str):
         return [what]
@@ -364,13 +363,9 @@ def _names(what: Any) -> list[str]:
     return []
 
 
-def _values(column: Any) -> np.ndarray:
-    """A column as numbers (nulls become NaN, which the fold refuses) or labels."""
-    types = pa.types
-    if types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if not types.is_fixed_size_list(column.type):
-        return column.to_numpy(zero_copy_only=False)
+def _list_values(column: Any) -> np.ndarray:
+    """Lists of one size as rows of numbers; a missing list as NaN."""
+    column = column.combine_chunks()
     values = column.flatten().to_numpy(zero_copy_only=False)  # without the missing lists
     values = values.reshape(-1, column.type.list_size)
     if column.null_count == 0:
@@ -427,18 +422,14 @@ def open_source(
     if path is not None:
         files.refuse_pipe(path)
     package, roles = type(X).__module__.split(".")[0], (y, sample_weight, exposure)
-    file: Any = None if path is None else open_table(X)
-    if file is not None:
-        data = file.dataset() if isinstance(file, ParquetFile) else file
-        data = file.table() if isinstance(file, files.ExcelFile) else data
-        where = str(path) if frames else f"the file {str(path)!r}"
-        return ArrowSource.open(data, *roles, frames=frames, columns=columns, name=where)
+    rows = None if path is None else open_table(X)
+    rows = Fragments.from_data(X) if package == "pyarrow" else rows
+    if rows is not None:
+        return TableSource.open(rows, *roles, frames=frames, columns=columns)
     if path is not None and path.suffix.lower() != ".npy":
         raise ValueError(
             f"{str(path)!r} is not a file of rows that is read. {files.known_suffixes()}"
         )
-    if package == "pyarrow":
-        return ArrowSource.open(X, *roles, frames=frames, columns=columns)
     is_dask = package.startswith("dask")
     if (is_dask or isinstance(X, DaskSource)) and not isinstance(exposure, str | None):
         raise ValueError("exposure of a Dask collection must be the name of a column")
@@ -456,11 +447,10 @@ def open_source(
     if isinstance(X, IterableSource) and exposure is not None:
         # Its first chunks can be looked at, and still come.
         return IterableSource(X.chunks, *X.roles[:2], exposure, X.frames)
-    rows = X if path is None else path
-    source = X if isinstance(X, Source) else sliced_source(rows, y, sample_weight)
+    source = X if isinstance(X, Source) else sliced_source(path or X, y, sample_weight)
     if exposure is None:
         return source
-    if not isinstance(source, SlicedSource | ArrowSource) or source.n_rows is None:
+    if not isinstance(source, SlicedSource | TableSource) or source.n_rows is None:
         raise ValueError(f"exposure of {source.describe()} must be the name of a column")
     check_lengths(source.n_rows, exposure=exposure)
     return replace(source, exposure=exposure)
@@ -476,6 +466,7 @@ def is_in_memory(X: Any) -> bool:
 
 
 BLOCK = 1 << 16  # rows that are read at a time
+_LEARNED_ROWS = 1 << 14  # rows that show whether targets are numbers
 
 
 @contextmanager
@@ -494,19 +485,8 @@ def open_large_table(
     columns : sequence of str, optional
         Features of a file; by default all other columns.
     """
-    path = Path(X) if isinstance(X, str | os.PathLike) else None
-    if path is not None and path.exists() and files.is_csv(path):
-        # The file has no name, and is gone with the process, however that ends.
-        with tempfile.TemporaryFile() as cells:
-            roles = (y, sample_weight, exposure)
-            yield _split_into_cells(open_table(X), cells, roles, columns)
-    elif path is not None and columns is not None and files.is_parquet(path):
-        roles = (y, sample_weight, exposure)
-        used = [*columns, *(name for name in roles if isinstance(name, str))]
-        file = open_table(X)
-        data = file.dataset(used)
-        yield ArrowSource.open(data, *roles, frames=True, name=str(path))
-    else:
+    file = open_table(X) if isinstance(X, str | os.PathLike) and Path(X).exists() else None
+    if file is None:
         # A list holds values: in a table, only a string names a column.
         y, sample_weight, exposure = (
             np.asarray(v) if isinstance(v, list) else v for v in (y, sample_weight, exposure)
@@ -514,20 +494,22 @@ def open_large_table(
         source = open_source(X, y, sample_weight, exposure=exposure, frames=True)
         source.keep_chunks()
         yield source
-
-
-def _split_into_cells(
-    file: Any, cells: Any, roles: tuple[Any, Any, Any], columns: Sequence[str] | None
-) -> Source:
-    """The rows of a CSV file, features as text, which are written to a Parquet file."""
-    name = str(file.path)
-    y, named, features = _assign_columns(file.names, roles, columns, name)
+        return
+    roles = (y, sample_weight, exposure)
+    y, named, features = _assign_columns(file.names, roles, columns, str(file))
     table = file.table(named or features[:1])  # a table without columns has no rows
-    y, w, exposure, has_target = read_targets(table, file.locate_row, y, *roles[1:])
+    y, w, exposure, has_target = read_targets(table, file.locate_row, y, sample_weight, exposure)
+    # The file has no name, and is gone with the process, however that ends.
+    with tempfile.TemporaryFile() as cells:
+        rows = _write_cells(file, cells, features) if isinstance(file, CsvFile) else file
+        yield _with_target(TableSource(rows, features, y, w, exposure, True), has_target)
+
+
+def _write_cells(file: CsvFile, cells: Any, features: list[str]) -> Fragments:
+    """The text of some columns of a CSV file, in a Parquet file."""
     schema = pa.schema([(feature, pa.string()) for feature in features])
     with needed("pyarrow.parquet").ParquetWriter(cells, schema) as writer:
         for table in file.blocks(features, BLOCK):
             writer.write_table(table)
     groups = needed("pyarrow.dataset").ParquetFileFormat().make_fragment(cells)
-    fragments = groups.split_by_row_group()
-    return _with_target(ArrowSource(fragments, features, y, w, exposure, True, name), has_target)
+    return Fragments(groups.split_by_row_group(), schema, str(file))

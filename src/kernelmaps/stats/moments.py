@@ -337,9 +337,8 @@ class Moments(Statistics):
 
         Notes
         -----
-        Sparse blocks keep s = 0, as subtracting would fill them. The shift is rounded to the 24
-        bits of float32: float32 and float64 blocks then subtract the same number. That of one row
-        or two is rounded to 8 bits, so that files hold no row.
+        Sparse blocks keep s = 0, as subtracting would fill them. The shift is rounded to float32:
+        float32 and float64 blocks then subtract the same number.
         """
         if self.shift is not None or Z.shape[0] == 0:
             return
@@ -347,12 +346,9 @@ class Moments(Statistics):
         w = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if w is not None and not w.sum() > 0:
             return  # only rows of weight zero: nothing is known yet
-        n_rows = Z.shape[0] if w is None else np.count_nonzero(w)
-        bits = 24 if n_rows > 2 else 8
-        self.shift = _round_mean(block_mean(Z, w), bits)
+        self.shift = _round_to_float32(block_mean(Z, w))
         if self.target == "real":
-            mean = np.average(to_columns(y), axis=0, weights=w)
-            self.y_shift = mean if n_rows > 2 else _round_mean(mean, bits)
+            self.y_shift = np.average(to_columns(y), axis=0, weights=w)
 
     def partial(self, Z: Any, y: Any = None, sample_weight: Any = None, start: int = 0) -> Self:
         if Z.shape[0] == 0 or self.shift is None:
@@ -601,22 +597,6 @@ class Moments(Statistics):
             raise FileFormatError(f"the file does not hold usable statistics: {error!r}") from error
         return out
 
-    @classmethod
-    def load(cls, path: storage.AnyPath) -> Self:
-        """Read what `save` wrote.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-
-        Returns
-        -------
-        Moments
-            The sums in it.
-        """
-        return cls.from_state(*storage.read(path, cls.kind))
-
     # ---- parts ------------------------------------------------------------------------------
 
     def _allocate(self, like: Any) -> None:
@@ -730,9 +710,10 @@ class Moments(Statistics):
                 )
 
 
-def _round_mean(mean: np.ndarray, bits: int) -> np.ndarray:
+def _round_to_float32(mean: np.ndarray) -> np.ndarray:
+    """The 24 bits of float32, with the range of float64."""
     fraction, power = np.frexp(mean.astype(np.float64))
-    return np.ldexp(np.rint(np.ldexp(fraction, bits)), power - bits)
+    return np.ldexp(np.rint(np.ldexp(fraction, 24)), power - 24)
 
 
 # ---- several moments at once --------------------------------------------------------------------

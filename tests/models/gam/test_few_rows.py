@@ -254,31 +254,6 @@ def test_pairs_are_searched_among_the_strongest_columns(monkeypatch):
     assert pairs == [(2, 5)]
 
 
-def test_a_fit_with_pairs_screens_its_terms_again(monkeypatch):
-    """From the smoothing parameters of the fit before it, no curve enters that had left that fit.
-
-    The 40 columns have 40 lines, and curves with about a hundred functions.
-    """
-    from kernelmaps.models.gam import fitting
-
-    rng = np.random.default_rng(6)
-    X = rng.normal(size=(400, 40))
-    y = X[:, 2] + X[:, 5] + X[:, 2] * X[:, 5] + 0.3 * rng.normal(size=400)
-    fits = []
-
-    def recorded(*arguments, **options):
-        fits.append(pirls.fit_penalised(*arguments, **options))
-        return fits[-1]
-
-    monkeypatch.setattr(pirls, "PIRLS", pirls.PirlsOptions(screen_above=100))
-    monkeypatch.setattr(fitting, "fit_penalised", recorded)
-    km.AdditiveRegressor(interactions="auto").fit(X, y)
-    single, with_pair = fits
-    n_functions = len(with_pair.beta) - len(single.beta)
-    assert n_functions > 0
-    assert len(with_pair.active) <= len(single.active) + n_functions
-
-
 @pytest.mark.parametrize("quantile", [0.5, 0.8])
 def test_quantiles_of_few_rows_follow_clear_effects(quantile):
     """From a constant, one in four of such fits nearly stayed one: few rows are near it."""

@@ -114,15 +114,6 @@ def test_standard_errors_of_log_odds_are_those_of_the_last_step(seed):
     np.testing.assert_allclose(shown[X["site"]], band, rtol=1e-4)
 
 
-def test_draws_have_the_standard_errors(seed):
-    X, y, _, _ = table(seed, 1500)
-    model = km.AdditiveRegressor().fit(X, y)
-    _, errors = model.predict(X[:40], return_std=True)
-    draws = model.posterior_draws(X[:40], 2000, random_state=seed)
-    # The standard deviation of 2000 normal draws has a relative error of 1/√4000.
-    np.testing.assert_allclose(draws.std(axis=0), errors, rtol=5 / np.sqrt(4000))
-
-
 @pytest.mark.parametrize("sd", [0.0, 0.5])
 def test_test_of_a_variance_is_that_of_the_dense_covariance(seed, sd):
     """The statistic is exact, and so is the mean of its weights; p-values are nearly equal."""

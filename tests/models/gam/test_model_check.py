@@ -131,22 +131,6 @@ def test_rows_that_lack_rare_levels_have_a_concurvity(seed):
     assert shares["level"] < 0.5
 
 
-def test_a_row_that_bends_a_curve_is_found(seed):
-    """One row far from all others decides the curve there: no residual shows it."""
-    rng, X, eta = wave(seed, 300)
-    y = eta + 0.3 * rng.normal(size=len(eta))
-    X.loc[17, "b"], y[17] = 8.0, -20.0
-    check = km.AdditiveRegressor().fit(X, y).check(X, y)
-    assert check.influential(1).tolist() == [17]
-    assert check.leverage[17] > 0.5
-    assert "Rows with a large influence: 1 (row 17)" in " ".join(check.findings)
-    frame = check.to_frame()
-    assert frame["cooks_distance"].idxmax() == 17
-    text = str(check)
-    assert "Check of AdditiveRegressor on 300 rows" in text
-    assert "k-index" in text
-
-
 def test_weights_and_exposures_are_those_of_the_fit(seed):
     rng, X, eta = wave(seed, 300)
     exposure = rng.uniform(0.2, 5.0, len(eta))

@@ -64,18 +64,6 @@ def test_intervals_cover_the_means_and_rows_of_new_levels(seed):
     assert np.mean(of_rows) == pytest.approx(0.9, abs=0.025)
 
 
-def test_few_levels_have_uncertain_variances():
-    """Five levels: t of four degrees of freedom; normal errors would cover .86 of new means."""
-    rng, covered = np.random.default_rng(0), []
-    for _ in range(50):
-        X, y = layout(rng, 5, 40)
-        model = km.AdditiveRegressor(n_jobs=1).fit(X, y)
-        (prediction,), (error,) = model.predict(pd.DataFrame({"site": ["new"]}), return_std=True)
-        covered.append(np.mean(np.abs(rng.normal(size=40) - prediction) < 1.96 * error))
-    # Coverages of fits vary by about .1.
-    assert np.mean(covered) == pytest.approx(0.95, abs=0.04)
-
-
 @pytest.mark.parametrize(("n_levels", "n_each"), [(20, 40), (300, 8)])
 def test_levels_that_share_a_code_differ_from_their_mean(n_levels, n_each, seed):
     """Levels of one row have one effect; each of them varies around it as the levels do."""

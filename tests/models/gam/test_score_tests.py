@@ -181,18 +181,6 @@ def test_cells_without_positive_rows_are_no_evidence(seed):
     assert np.sum(np.array(p_values) < 0.05) <= stats.binom.ppf(1 - 1e-6, 150, 0.1)
 
 
-def test_a_true_pair_brings_no_false_ones(seed):
-    """Later rounds are held to the level of the first: five in a hundred tables, of ten here."""
-    rng, n_false = np.random.default_rng(seed), 0
-    for _ in range(10):
-        X = rng.normal(size=(500, 6))
-        y = np.sin(X[:, 0]) + X[:, 1] + 1.5 * X[:, 0] * X[:, 1] + rng.normal(size=500)
-        pairs = km.AdditiveRegressor(interactions="auto").fit(X, y).term_names_[6:]
-        assert "x0 × x1" in pairs
-        n_false += len(pairs) > 1
-    assert n_false <= stats.binom.ppf(1 - 1e-4, 10, 0.05)
-
-
 @pytest.mark.parametrize("kind", ["numbers", "few cells"])
 def test_a_search_without_pairs_leaves_the_model_as_it_is(seed, kind, monkeypatch):
     monkeypatch.setattr(interactions, "SCORE_TEST", replace(SCORE_TEST, level=0.0))
@@ -231,28 +219,3 @@ def test_constrained_columns_have_no_pairs(seed):
     y = 6 * (X[:, 0] - 0.5) * (X[:, 1] - 0.5) + X[:, 0] + 0.3 * rng.normal(size=1500)
     model = km.AdditiveRegressor(interactions="auto", constraints={0: "increasing"}).fit(X, y)
     assert model.pair_functions_ == []
-
-
-def test_few_pairs_do_not_use_up_the_coefficients_of_all(seed, monkeypatch):
-    """Two rough pairs share a column with four others: all six are there, none is far finer."""
-    rng = np.random.default_rng(seed)
-    X = rng.random((6000, 4))
-    waves = np.sin(12 * X)
-    y = sum(waves[:, j] * waves[:, k] for j in range(4) for k in range(j))
-    y += waves[:, 0] * waves[:, 1] + 0.3 * rng.normal(size=6000)
-    limit = 600
-    options = replace(interactions.PAIR_SEARCH, max_coefficients=limit, max_pair_coefficients=0)
-    monkeypatch.setattr(interactions, "PAIR_SEARCH", options)
-    sizes = {}
-
-    def recorded(design, *arguments):
-        sizes.update(design.sizes)
-        return fit_outputs_roughly(design, *arguments)
-
-    fit_outputs_roughly = interactions.fit_outputs_roughly
-    monkeypatch.setattr(interactions, "fit_outputs_roughly", recorded)
-    model = km.AdditiveRegressor(interactions="auto").fit(X, y)
-    assert len(model.pair_functions_) == 6
-    of_pairs = [size for columns, size in sizes.items() if len(columns) == 2]
-    assert max(of_pairs) <= 2 * min(of_pairs)
-    assert sum(sizes.values()) <= limit

@@ -125,15 +125,6 @@ def test_classes_from_a_file(tmp_path, seed, class_weight, small_chunks):
     np.testing.assert_allclose(ours.predict_proba(X), held.predict_proba(X), atol=1e-6)
 
 
-def test_many_classes_and_integer_labels(tmp_path, seed, small_chunks):
-    X, rate, rng = table(seed)
-    y = np.digitize(rate + 0.3 * rng.normal(size=len(X)), [1.0, 2.0])
-    path = stored(tmp_path, X.assign(y=y), "parquet")
-    ours = km.AdditiveClassifier(loss="log_loss").fit(path)
-    assert_same(km.AdditiveClassifier(loss="log_loss").fit(X, y), ours, X, tol=1e-6)
-    assert ours.classes_.tolist() == [0, 1, 2]
-
-
 @pytest.mark.parametrize("loss", ["squared_error", "poisson"])
 def test_pairs_and_constraints_from_a_file(tmp_path, seed, loss, small_chunks):
     X, rate, rng = table(seed)

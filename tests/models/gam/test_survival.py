@@ -127,16 +127,6 @@ def test_only_the_order_of_times_counts(seed):
     np.testing.assert_allclose(*curves, rtol=1e-7)
 
 
-def test_the_order_of_rows_does_not_count(seed):
-    X, _, y = drawn(seed)
-    order = np.random.default_rng(seed).permutation(len(X))
-    model, other = (
-        km.AdditiveSurvival().fit(X, y),
-        km.AdditiveSurvival().fit(X.iloc[order], y[order]),
-    )
-    np.testing.assert_allclose(other.predict(X), model.predict(X), rtol=1e-6, atol=1e-8)
-
-
 def test_a_constant_belongs_to_the_baseline(seed):
     X, _, y = drawn(seed)
     model = km.AdditiveSurvival().fit(X, y)

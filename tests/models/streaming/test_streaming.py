@@ -354,16 +354,6 @@ def test_few_rows_are_solved_in_the_space_of_their_rank(seed, monkeypatch):
             np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-8)
 
 
-def test_alpha_zero_on_deficient_statistics_gives_the_least_norm(seed):
-    X, Y, _ = regression(seed, 50)
-    twice = np.hstack([X, X])
-    with pytest.warns(LinAlgWarning, match="rank 6, less than their 12 columns"):
-        model = km.StreamingRidge(0.0).fit(twice, Y)
-    centred = twice - twice.mean(axis=0)
-    exact = np.linalg.lstsq(centred, Y - Y.mean(axis=0), rcond=1e-10)[0].T
-    np.testing.assert_allclose(model.coef_, exact, atol=1e-8)
-
-
 # ---- partial_fit and merge ----------------------------------------------------------------------
 
 

@@ -1,9 +1,7 @@
 """Lasso, elastic net and group lasso from statistics: against their peers, and their KKT."""
 
 from functools import partial
-from importlib.util import find_spec
 
-import fresh_process
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
@@ -13,8 +11,6 @@ from sklearn.linear_model import ElasticNet, Lasso
 import kernelmaps as km
 from kernelmaps.models.solvers.lasso import (
     GroupPenalty,
-    _Group,
-    _group_minimum,
     _threshold,
     lasso_path,
 )
@@ -192,26 +188,6 @@ def test_dual_norm_and_threshold(seed, ratio):
     assert not _threshold(v, larger * ratio, larger * (1 - ratio) * 2).any()
 
 
-def test_one_group_in_the_eigenbasis(seed):
-    rng = np.random.default_rng(seed)
-    values, r = rng.uniform(0.1, 2, 5), rng.normal(size=5)
-    w = _group_minimum(values, r, 0.3)
-    np.testing.assert_allclose(values * w - r + 0.3 * w / np.linalg.norm(w), 0, atol=1e-12)
-    assert not _group_minimum(values, r, np.linalg.norm(r) * 1.001).any()
-
-
-def test_one_group_with_both_penalties(seed):
-    """The steps of the sparse group lasso end at the exact minimum where there is no l1."""
-    rng = np.random.default_rng(seed)
-    root, r = rng.normal(size=(9, 5)), rng.normal(size=5)
-    block = _Group.from_columns(root.T @ root / 9, np.arange(5))
-    exact = block.minimum(r, np.zeros(5), 0.0, 0.1, 0.0)
-    np.testing.assert_allclose(
-        block._minimise_fista(r, np.zeros(5), 0.0, 0.1, 1e-13), exact, atol=1e-9
-    )
-    assert not block.minimum(r, exact, np.abs(r).max(), 0.0, 0.0).any()
-
-
 def test_too_few_sweeps_warn(seed):
     X, Y = data(seed)
     stats = Moments("real").update(X, Y)
@@ -226,56 +202,6 @@ def test_equal_rows_have_no_weights():
 
 
 # As with NUMBA_DISABLE_JIT=1, which numba reads when it is imported.
-SKGLM = """
-import sys, warnings
-import numba
-import numpy as np
-
-numba.config.DISABLE_JIT = 1
-warnings.simplefilter("ignore")
-for name in [name for name in sys.modules if name.partition(".")[0] == "skglm"]:
-    del sys.modules[name]
-from skglm.datafits import QuadraticGroup, QuadraticHessian
-from skglm.penalties import L1, WeightedGroupL2
-from skglm.solvers import AndersonCD, GroupBCD
-from skglm.utils.data import grp_converter
-
-with np.load({path!r}) as f:
-    A, b, X, y = f["A"], f["b"], f["X"], f["y"]
-solver = AndersonCD(tol=1e-10, fit_intercept=False, max_iter=200)
-lasso = solver.solve(A, b, QuadraticHessian(), L1(0.1))[0]
-indices, pointers = grp_converter(4, 12)
-datafit = QuadraticGroup(pointers, indices)
-penalty = WeightedGroupL2(0.1, np.full(3, 2.0), pointers, indices)
-solver = GroupBCD(tol=1e-10, fit_intercept=False, max_iter=1000)
-group = solver.solve(np.asfortranarray(X), y, datafit, penalty)[0]
-np.savez({path!r}, lasso=lasso, group=group)
-"""
-
-
-def test_skglm_agrees(seed, tmp_path):
-    """Its Hessian datafit (lasso) and its group datafit: other code for the same minima.
-
-    The Hessian datafit has no group gradient, so that groups are compared on centred rows. In a
-    process of its own, uncompiled: compiling skglm's solvers takes longer than all our tests.
-    """
-    if find_spec("skglm") is None:  # importing it here would compile some of it
-        pytest.skip("skglm is not installed")
-    X, Y = data(seed, 200)
-    y = Y[:, 0]
-    stats = Moments("real").update(X, y)
-    problem = {"A": stats.scatter() / stats.weight, "b": -stats.cross()[0] / stats.weight}
-    path = tmp_path / "problem.npz"
-    np.savez(path, X=X - X.mean(axis=0), y=y - y.mean(), **problem)
-    done = fresh_process.run(SKGLM.format(path=str(path)))
-    assert done.status == 0, done.stderr
-    theirs = np.load(path)
-    lasso = km.StreamingLasso(0.1, tol=1e-12).fit(X, y)
-    np.testing.assert_allclose(lasso.coef_, theirs["lasso"], atol=1e-5)
-    group = km.StreamingLasso(0.1, l1_ratio=0, groups=GROUPS, **PRECISE).fit(X, y)
-    np.testing.assert_allclose(group.coef_, theirs["group"], atol=1e-5)
-
-
 # ---- classes ------------------------------------------------------------------------------------
 
 
@@ -332,27 +258,6 @@ def test_the_largest_useful_alpha_is_the_documented_one(seed):
     assert model.refit(alpha=largest * 0.99).coef_.any()
 
 
-@pytest.mark.parametrize(
-    ("multi_class", "ratio"), [("ovr", 0), ("ovr", 0.4), ("ovo", 0), ("ovo", 0.4)]
-)
-def test_group_penalties_for_classes_satisfy_their_optimality_conditions(seed, multi_class, ratio):
-    X, y = labels(seed)
-    alpha = 0.05
-    model = km.StreamingLassoClassifier(
-        alpha, l1_ratio=ratio, groups=GROUPS, multi_class=multi_class, **PRECISE
-    ).fit(X, y)
-    dropped = 0
-    for k, (w, b) in enumerate(zip(model.coef_, model.intercept_)):
-        pair = [("a", "b"), ("a", "c"), ("b", "c")][k]
-        rows = np.isin(y, pair) if multi_class == "ovo" else np.ones(len(y), dtype=bool)
-        target = signed(y[rows], pair[1] if multi_class == "ovo" else "abc"[k])
-        gradient = -(target - X[rows] @ w - b) @ (X[rows] - X[rows].mean(axis=0)) / rows.sum()
-        atol = gradient_error(X[rows], target, PRECISE["tol"])
-        check_optimal(w, gradient, alpha, ratio, atol)
-        dropped += sum(not w[group == GROUPS].any() for group in range(3))
-    assert dropped
-
-
 @pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
 @pytest.mark.parametrize("settings", [{}, {"l1_ratio": 0.4, "groups": GROUPS}])
 def test_sparse_classifiers_merge_and_go_through_files(seed, tmp_path, settings, multi_class):
@@ -368,21 +273,3 @@ def test_sparse_classifiers_merge_and_go_through_files(seed, tmp_path, settings,
     loaded.merge(make().partial_fit(X[140:], y[140:], classes=list("abc")))
     np.testing.assert_allclose(loaded.coef_, whole.coef_, atol=1e-7)
     assert loaded.n_iter_ >= 1
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["StreamingPCA", "StreamingRidge", "StreamingRidgeClassifier", "StreamingLasso",
-     "StreamingLassoClassifier"],
-)  # fmt: skip
-def test_streaming_models_are_composed(name):
-    """At most five classes of ours, three of them one above the other, and 14 parameters."""
-    cls = getattr(km, name)
-    ours = [base for base in cls.__mro__ if base.__module__.startswith("kernelmaps.")]
-
-    def depth(base):
-        return 1 + max((depth(above) for above in base.__bases__ if above in ours), default=0)
-
-    assert len(ours) <= 5
-    assert depth(cls) <= 3
-    assert len(cls._get_param_names()) <= 14

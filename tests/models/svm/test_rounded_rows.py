@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 import kernelmaps as km
 from kernelmaps.models.rows import map_tables
@@ -101,15 +100,6 @@ def test_the_gap_of_the_rows_themselves_is_certified(
     assert model.objective_[0] == pytest.approx(plain.objective_[0], rel=2e-3)
     both = model.decision_function(X), plain.decision_function(X)
     assert np.abs(both[0] - both[1]).max() < 0.1 * np.abs(both[1]).max()
-
-
-def test_epochs_are_those_of_both_forms_together(small_is_large, went_over):
-    X, score = data()
-    model = km.AdditiveSVC(C=100.0, max_iter=4, solver="dual", random_state=0)
-    with pytest.warns(ConvergenceWarning, match="max_iter=4"):
-        model.fit(X, score > 0)
-    assert len(went_over) == 1
-    assert model.n_iter_ == 4
 
 
 @pytest.mark.parametrize("options", [{"tol": 1e-6}, {"solver": "primal"}])

@@ -169,47 +169,6 @@ def test_convergence_is_certified_or_warned_about(seed):
         km.AdditiveSVC(C=100, max_iter=2, solver="dual", **ONE).fit(X, labels(score))
 
 
-@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
-def test_a_certificate_that_fails_says_whose_gap_is_left(loss, seed, monkeypatch):
-    """Examples that the first one shrinks have no part of the gap; after others all are active.
-
-    The certificate is asked for too early, again and again.
-    """
-    X, score = data(seed)
-    y, failed = labels(score), []
-
-    def certify(state, certify=dual.CoordinateDescent.balance_and_certify):
-        primal, gap = certificate = certify(state)
-        assert sorted(state.order) == sorted(state.examples)
-        if gap[0] > 1e-5 * primal[0]:
-            failed.append(
-                (len(y) - state.n_active, state.record.totals[dual.SHRUNK, 2, 0] / primal[0])
-            )
-        return certificate
-
-    def descend(solver, settings, max_iter):
-        too_early = 64.0
-        for number in range(1, max_iter):
-            if solver.run_epoch().is_within(too_early * settings.tol):
-                certificate = solver.balance_and_certify()
-                if certificate.is_within(settings.tol):
-                    return certificate, number, True
-                too_early /= 2
-
-    monkeypatch.setattr(dual.CoordinateDescent, "balance_and_certify", certify)
-    monkeypatch.setattr(dual, "descend", descend)
-    settings = {"C": 0.7, "loss": loss, "tol": 1e-5, "max_iter": 20000, "solver": "dual"}
-    model = km.AdditiveSVC(**settings, **ONE).fit(X, y)
-    Z = model.feature_map_.transform(X)
-    least = primal_minimum(Z, 2.0 * y - 1, np.full(len(y), 0.7), loss)
-    assert model.objective_[0] == pytest.approx(least, rel=2e-4 if loss == "hinge" else 3e-5)
-    n_shrunk, their_gap = np.array(failed).T
-    assert n_shrunk[0] > 0
-    assert abs(their_gap[0]) <= 1e-9
-    assert len(n_shrunk) > 2
-    assert not n_shrunk[1:].any()
-
-
 def test_a_chunk_is_learned_to_its_tolerance(seed):
     """The examples that are still active are visited, whatever their rows."""
     rng = np.random.default_rng(seed)
@@ -350,30 +309,6 @@ def descent_on_counts(C):
     examples, alpha = np.arange(len(y), dtype=np.int32), np.zeros((len(y), 1))
     state = dual.CoordinateDescent(tables, rows_of(X), problem, examples, settings, alpha, None)
     return state, fitted.transform(X)
-
-
-def test_the_bias_is_that_of_the_augmented_lagrangian():
-    """Q_ii = |ψ_i − m|² + σ and bias = b − ⟨W, m⟩ + s(|m|² + σ), where b grows by σs an epoch."""
-    state, psi = descent_on_counts(0.1)
-    some = psi[:: len(psi) // dual.CONSTANTS.mean_rows]
-    mean, sigma, b = some.mean(axis=0), state.penalty_weight, 0.0
-    diagonal = ((psi - mean) ** 2).sum(axis=1) + sigma
-    np.testing.assert_allclose(state.hessian.diagonal, diagonal, rtol=1e-12)
-
-    def expected_bias():
-        s = state.alpha.sum()
-        return b - psi.T @ state.alpha[:, 0] @ mean + s * (mean @ mean + sigma)
-
-    for _ in range(3):
-        state.update_active()
-        assert abs(state.alpha.sum()) > 1e-3  # else nothing is tested
-        assert state.bias[0] == pytest.approx(expected_bias(), rel=1e-10)
-        state.update_intercept()
-        b += sigma * state.alpha.sum()
-        assert state.bias[0] == pytest.approx(expected_bias(), rel=1e-10)
-    state.balance()
-    assert abs(state.alpha.sum()) < 1e-10
-    assert state.bias[0] == pytest.approx(b - psi.T @ state.alpha[:, 0] @ mean, rel=1e-9)
 
 
 @pytest.mark.parametrize("C", [0.001, 0.01, 0.1])

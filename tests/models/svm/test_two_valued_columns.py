@@ -83,19 +83,6 @@ def test_machines_have_the_same_minimum(monkeypatch, coded, seed, loss, n_classe
         assert_same_minimum(model, reference, X)
 
 
-@pytest.mark.parametrize(
-    "feature_map", [km.SplineMap(order=0), km.TrigonometricMap(2)], ids=["order 0", "trigonometric"]
-)
-@pytest.mark.parametrize("loss", ["squared_error", "epsilon_insensitive"])
-def test_regressors_have_the_same_minimum(monkeypatch, coded, seed, feature_map, loss):
-    X, score = table(seed)
-    machine = km.AdditiveSVR(feature_map, 0.1, loss=loss, epsilon=0.1, solver="primal", **OPTIONS)
-    model = clone(machine).fit(X, score)
-    assert len(coded) == 1
-    monkeypatch.setattr(TwoValuedColumns, "detect", lambda *arguments: None)
-    assert_same_minimum(model, machine.fit(X, score), X)
-
-
 def test_columns_of_two_values_may_have_more_functions_than_the_others(monkeypatch, coded, seed):
     """Anchors of numbers that lie far from zero have fewer of them than those of zeros and ones."""
     X, score = table(seed)
@@ -140,17 +127,6 @@ def test_sparse_rows_are_coded_if_weights_are_many(monkeypatch, coded, seed, fit
     monkeypatch.setattr(training, "MOST_WEIGHTS", 20)
     machine.fit(rows, score)
     assert len(coded) == 1
-
-
-@pytest.mark.parametrize("warm", ["primal", "dual"])
-def test_several_costs_start_from_each_other(coded, seed, warm):
-    X, score = table(seed)
-    options = {"cv": 2, "random_state": 0, "loss": "hinge" if warm == "dual" else "log_loss"}
-    C = [1e-3, 1e-2]
-    chosen = km.AdditiveSVC(km.SplineMap(), C, **options).fit(X, score > 1)
-    alone = km.AdditiveSVC(km.SplineMap(), chosen.C_, **options).fit(X, score > 1)
-    assert len(coded) > 2
-    np.testing.assert_allclose(chosen.objective_, alone.objective_, rtol=2 * alone.tol)
 
 
 def test_further_values_have_the_scores_of_the_map(coded, seed):

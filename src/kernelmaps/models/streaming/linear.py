@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self, TypeGuard, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,11 +35,20 @@ from ..._util.schema import array, instance, integer, many, optional, record, sa
 from ..._util.sparse import dense
 from ..._util.storage import all_or_nothing
 from ...data import Source
+from ...data.sources import SlicedSource
 from ...stats import FoldMoments, KernelMoments, Moments
 from ...stats.moments import Target
 from ..decision import ScoresAnywhere, best_labels, class_pairs, count_votes, indicators
-from ..solvers.quadratic import check_rows, component_count, principal_axes, squared_errors
+from ..solvers.quadratic import (
+    COLUMNS_PER_ROW,
+    check_rows,
+    component_count,
+    principal_axes,
+    squared_errors,
+)
 from . import rows
+
+LEAST_COLUMNS = 200  # that few rows are rotated for: below, there are few milliseconds to save
 
 
 @dataclass(frozen=True)
@@ -293,6 +302,7 @@ class StreamingLinear(BaseEstimator):
 
     _criteria: ClassVar[tuple[str, ...]] = ()
     _alpha_rules: ClassVar[tuple[str, ...]] = ()
+    _is_rotation_invariant = False  # whether the penalty is the same in all orthonormal bases
 
     def _check_penalty(self) -> None:
         """Refuse parameters of the penalty that no data could fit."""
@@ -474,9 +484,18 @@ class StreamingLinear(BaseEstimator):
         models = [problem.solve(columns, alphas)[:2] for columns in problem.candidates(sizes)]
         return Path(sizes, alphas, *map(np.array, zip(*models)))
 
-    def _has_few_rows(self, source: Source) -> bool:
-        """Whether to solve in the span of the rows: ridge penalties are the same there."""
-        return False
+    def _has_few_rows(self, source: Source) -> TypeGuard[SlicedSource]:
+        """Whether rows are so few that it pays to solve in their span."""
+        on_device = isinstance(source, rows.DeviceRows) or self.device is not None
+        if on_device or not isinstance(source, SlicedSource):
+            return False
+        width, by_rule = sum(self._fitted_maps.widths), self._has_alpha_rule()
+        # The basis of n rows costs more than one Cholesky factor if 4 n > D, and less than several.
+        most = width if self._chooses() or by_rule else width // COLUMNS_PER_ROW
+        is_penalised = by_rule or bool(self._alphas().min() > 0)
+        single = not (self._has_pca() or self._fitted_maps.several)
+        is_small = width >= LEAST_COLUMNS and source.n_rows < most
+        return is_small and self._is_rotation_invariant and is_penalised and single
 
     def _solve(
         self,

@@ -19,14 +19,13 @@ from scipy.stats import t as student_t
 from sklearn.utils.validation import check_is_fitted
 
 from ..._util.arguments import check_number, refuse_masked
-from ..._util.devices import concatenate, is_tensor, to_host
+from ..._util.devices import is_tensor, join, to_host
 from ..._util.sparse import dense
 from ...certificate import Certificate
-from ...data.sources import SlicedSource
 from ...stats import Moments
 from ...stats.moments import cast_like, to_columns
 from ..solvers import quadratic
-from ..solvers.quadratic import COLUMNS_PER_ROW, Spectrum, spectrum_of
+from ..solvers.quadratic import Spectrum, spectrum_of
 from . import rows
 from .linear import LinearProblem, StreamingClassification, StreamingRegression
 
@@ -35,7 +34,6 @@ from .linear import LinearProblem, StreamingClassification, StreamingRegression
 # smallest α, which fits all rows: of 560 tables of 2 to 20 rows, 150 left less than 0.01, and 30
 # between 0.01 and 1.
 LEAST_RESIDUAL_DF = 0.5
-LEAST_COLUMNS = 200  # that few rows are rotated for: below, there are few milliseconds to save
 
 
 class LeaveOneOut:
@@ -119,16 +117,7 @@ class RidgeModel:
 
     _criteria: ClassVar[tuple[str, ...]] = ("loo", "gcv")
     _alpha_rules: ClassVar[tuple[str, ...]] = ("evidence",)
-
-    def _has_few_rows(self, source: Any) -> bool:
-        if type(source) not in (SlicedSource, rows.CodedRows) or self.device is not None:
-            return False
-        width, by_rule = sum(self._fitted_maps.widths), self._has_alpha_rule()
-        # The basis of n rows costs more than one Cholesky factor if 4 n > D, and less than several.
-        most = width if self._chooses() or by_rule else width // COLUMNS_PER_ROW
-        is_penalised = by_rule or bool(self._alphas().min() > 0)
-        single = not (self._has_pca() or self._fitted_maps.several)
-        return width >= LEAST_COLUMNS and source.n_rows < most and is_penalised and single
+    _is_rotation_invariant = True
 
     def _solve_path(
         self, base: LinearProblem, stats: Moments, columns: np.ndarray, alphas: np.ndarray
@@ -251,7 +240,7 @@ class RidgePosterior:
     def predict_with_spread(self, Z: Any, coef: np.ndarray, intercept: np.ndarray) -> Any:
         """The predictions of all targets, and g(z) as a last column."""
         means, spread = rows.multiply_rows(Z, coef.T, intercept), self.spread(Z)
-        return concatenate([means, spread]) if is_tensor(means) else np.hstack([means, spread])
+        return join([means, spread], 1) if is_tensor(means) else np.hstack([means, spread])
 
 
 def deviations(variance: np.ndarray, spread: Any) -> Any:
