@@ -402,14 +402,18 @@ def test_a_table_is_exported_as_sql(model, rides, tmp_path):
     assert_refused(2, "that is written as .sql", "export", out, tmp_path / "m.h", "-f", "sql")
 
 
-def test_a_table_is_exported_as_tables_of_effects(model, tmp_path):
+def test_a_table_is_exported_as_tables_of_effects(model, rides, tmp_path):
     out = tmp_path / "effects.csv"
-    run("export", model, out, "--step", "area=2.5")
-    expected = km.load(model).to_tables({"area": 2.5})["area"]
+    few = pd.read_csv(rides).head(30)
+    few.to_csv(tmp_path / "few.csv", index=False)
+    run("export", model, out, "--step", "area=2.5", "--data", tmp_path / "few.csv")
+    expected = km.load(model).to_tables({"area": 2.5}, few.drop(columns=["fare", "tip"]))["area"]
     written = pd.read_csv(out)
     written = written[written["term"] == "area"]
     assert written["band or level"].tolist() == expected["band"].astype(str).tolist()
     np.testing.assert_allclose(written["effect"], expected["effect"], rtol=1e-12)
+    assert written["exposure"].tolist() == expected["exposure"].tolist()
+    assert expected["exposure"].sum() == 30
     for step in ("wide", "area=wide"):
         assert_refused(2, "--step must be a number, or NAME=NUMBER", "export", model, out,
                        "--step", step)  # fmt: skip
@@ -422,6 +426,8 @@ def test_a_table_is_edited(model, rides, tmp_path):
     run("edit", model, out, *options, "--data", rides, "--refit-intercept")
     expected = km.load(model).edit("area", 0.0, between=(60, 80))
     edited, X = km.load(out), pd.read_csv(rides).drop(columns=["fare", "tip"])
+    shown = run("explain", out, "--out", tmp_path / "shapes.png").split()
+    assert "edited since: area in [60, 80] = 0; deviance" in " ".join(shown)
     shift = edited.predict(X) - expected.predict(X)
     np.testing.assert_allclose(shift, shift[0], atol=1e-9)
     assert "deviance of 400 rows" in edited.edits_[0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from ..export.files import save
@@ -55,8 +54,7 @@ def edit(
         raise TypeError(f"{type(saved.model).__name__} has no effects to edit: only GAMs have.")
     rows: dict[str, Any] = {"refit_intercept": refit_intercept}
     if data is not None:
-        blocks = list(saved.blocks(data, target=y, with_target=True, exposure=exposure))
-        rows |= {name: _join([getattr(b, name) for b in blocks]) for name in ("X", "y", "exposure")}
+        rows |= saved.all_rows(data, target=y, with_target=True, exposure=exposure)
     ends = None if between is None else _numbers(between)
     edited = saved.model.edit(term, numbers_by_name(effect, "effect"), between=ends, **rows)
     save(edited, target, metadata=saved.metadata)
@@ -64,17 +62,6 @@ def edit(
         cli.show_json({"path": str(target), "edits": edited.edits_})
         return
     cli.say(f"{edited.edits_[-1]}: {target}")
-
-
-def _join(parts: list[Any]) -> Any:
-    """Rows of blocks, or their values, in one."""
-    if len(parts) == 1 or parts[0] is None:
-        return parts[0]
-    if hasattr(parts[0], "schema"):
-        import pyarrow
-
-        return pyarrow.concat_tables(parts)
-    return np.concatenate(parts)
 
 
 def _numbers(text: str) -> list[float | None]:

@@ -162,7 +162,8 @@ def _tabulate_terms(
     table = table_of(heads, zip(*columns, strict=True), title, ("importance", "p"))
     caption = [] if classes is None else [f"Effects are on the {scale}."]
     if summary is not None:
-        caption.append(f"intercept: {summary.facts['intercept']}")
+        shown = ("intercept", "edited since")
+        caption += [f"{fact}: {summary.facts[fact]}" for fact in shown if fact in summary.facts]
     has_pairs = any(isinstance(function, PairFunction) for function in functions)
     if classes is not None and output is None and has_pairs:
         caption.append("±: half the distance from the lowest to the highest effect of a pair.")

@@ -19,6 +19,7 @@ from ..engine import Spec
 from ..export.files import load_with_metadata, save
 from ..models.gam.functions import input_names
 from . import application as cli
+from .saved_model import SavedModel
 from .settings import numbers_by_name
 
 MODEL_SUFFIXES = (".kmap", ".onnx", ".h")
@@ -48,6 +49,10 @@ SqlColumns = Annotated[
     ),
 ]
 Terms = Annotated[bool, typer.Option("--terms", help="Of SQL: a column for each term, too.")]
+Rows = Annotated[
+    str | None,
+    typer.Option(help="Of tables: a CSV or Parquet file; exposures are summed over its rows."),
+]
 Step = Annotated[
     str | None,
     typer.Option(help="Of tables: widths of the bands of numbers: age=5,power=20, or one for all."),
@@ -72,6 +77,8 @@ def export(
     columns: SqlColumns = None,
     terms: Terms = False,
     step: Step = None,
+    data: Rows = None,
+    exposure: cli.Exposure = None,
     json: cli.AsJson = False,
 ) -> None:
     """Write a saved map or model in another format; names and the order of classes go with it.
@@ -110,8 +117,10 @@ def export(
     elif suffix in (".csv", ".xlsx"):
         from ..export.tables import write_tables
 
+        saved = SavedModel(model, content, metadata)
         widths = None if step is None else numbers_by_name(step, "step")
-        write_tables(content, path, step=widths)
+        rows = {} if data is None else saved.all_rows(data, exposure=exposure)
+        write_tables(content, path, step=widths, X=rows.get("X"), exposure=rows.get("exposure"))
     else:
         note = write_model(content, path, metadata)
     title = content.family if isinstance(content, Spec) else type(content).__name__

@@ -109,6 +109,17 @@ class SavedModel:
             self._with_names(rows.X) if named else rows.X, rows.y, None, rows.extra_columns
         )
 
+    def all_rows(self, data: AnyPath, **options: Any) -> dict[str, Any]:
+        """X, y and exposure of all rows of new data; see `blocks` for the options."""
+        blocks = list(self.blocks(data, **options))
+        columns = {name: [getattr(rows, name) for rows in blocks] for name in ("y", "exposure")}
+        rows = {name: None if v[0] is None else np.concatenate(v) for name, v in columns.items()}
+        if len(blocks) == 1:
+            return {"X": blocks[0].X, **rows}
+        import pyarrow
+
+        return {"X": pyarrow.concat_tables(block.X for block in blocks), **rows}
+
     def _with_names(self, X: Any) -> Any:
         """Rows whose columns were found by name, as a frame if the estimator was fitted on one."""
         names = getattr(self.model, "feature_names_in_", None)

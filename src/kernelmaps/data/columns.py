@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .._util.arguments import argument, needed
+from .._util.arguments import argument, needed, parameter
 from .._util.sparse import dense
 from .arrow import pa, pc
 from .dates import duration_cells
@@ -218,7 +218,7 @@ def column_position(item: Any, names: list[str], owner: str, argument: str) -> i
     if is_integer and -len(names) <= item < len(names):
         return int(item) % len(names)
     shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
-    raise ValueError(f"{owner}: {argument} names the column {item!r}; X has {shown}.")
+    raise ValueError(f"{owner}: {parameter(argument)} names the column {item!r}; X has {shown}.")
 
 
 def _package(X: Any) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .._util.arguments import argument as argument_in_message
+from .._util.arguments import parameter
 from .._util.schema import SchemaError, boolean, instance, many, record, saved, several, text
 from .._util.threads import cached_property
 from ..exceptions import SuspectColumnWarning, UnreadableCellWarning
@@ -372,8 +373,8 @@ class TableReader:
         if name in self.left_out:
             reason = next(column.reason for column in self.columns if column.name == name)
             raise ValueError(
-                f"{owner}: {argument} names the column {name!r}, which is left out: {reason}. Name "
-                f"it in {argument_in_message('terms')} to use it."
+                f"{owner}: {parameter(argument)} names the column {name!r}, which is left out: "
+                f"{reason}. Name it in {argument_in_message('terms')} to use it."
             )
         return features.index(name)
 

@@ -18,7 +18,9 @@ from .sql import fitted_predictor
 __all__ = ["write_tables"]
 
 
-def write_tables(model: Any, path: AnyPath, *, step: Any = None) -> None:
+def write_tables(
+    model: Any, path: AnyPath, *, step: Any = None, X: Any = None, exposure: Any = None
+) -> None:
     """Write the intercept and the effects of all terms to a file.
 
     Parameters
@@ -29,10 +31,12 @@ def write_tables(model: Any, path: AnyPath, *, step: Any = None) -> None:
         A ``.csv`` file has all terms one below the other, an ``.xlsx`` file a sheet for each.
     step : float or dict, optional
         Width of the bands of numbers, or widths by column, as in `to_tables`.
+    X, exposure : optional
+        Rows that exposures are summed over, as in `to_tables`.
     """
     import pandas as pd
 
-    tables = _all_tables(model, step)
+    tables = _all_tables(model, step, X, exposure)
     content = BytesIO()
     if Path(path).suffix.lower() == ".csv":
         _join_tables(tables).to_csv(content, index=False)
@@ -48,12 +52,12 @@ def write_tables(model: Any, path: AnyPath, *, step: Any = None) -> None:
     write_file(path, content.getvalue())
 
 
-def _all_tables(model: Any, step: Any) -> dict[str, Any]:
+def _all_tables(model: Any, step: Any, X: Any, exposure: Any) -> dict[str, Any]:
     """Tables of the intercept, of the terms, with bands and levels as text, and of edits."""
     import pandas as pd
 
     predictor = fitted_predictor(model, "write_tables")
-    tables = model.to_tables(step)
+    tables = model.to_tables(step, X, exposure=exposure)
     first = next(iter(tables.values()))
     data: dict[str, Any] = {"effect": predictor.intercept}
     if len(predictor.intercept) > 1:

@@ -1721,7 +1721,7 @@ class CoxPartialLikelihood(Loss):
         gram, rhs = gram - means, problem.rhs - means @ beta
         gram[0], gram[:, 0], rhs[0] = 0.0, 0.0, problem.working_weight * beta[0]
         gram[0, 0] = problem.working_weight
-        return replace(problem, gram=gram, rhs=rhs, root=None)
+        return replace(problem, gram=gram, rhs=rhs)
 
 
 class _CensoredTimes(NamedTuple):

@@ -1,7 +1,6 @@
 """Codes keep what a column says: numbers in at most 256 of them."""
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +9,7 @@ from table_columns import columns_of
 
 import kernelmaps as km
 from kernelmaps.data.columns import Column
-from kernelmaps.models.gam import codebooks, design
+from kernelmaps.models.gam import design
 from kernelmaps.models.gam.codebooks import MISSING, OTHER, encode_columns, fit_codebook
 
 
@@ -168,10 +167,8 @@ def test_rows_of_a_level_are_counted_by_whole_frequencies():
         assert fitted(column, np.full(8, scale))[0].levels == ("b", "c")
 
 
-@pytest.mark.parametrize("few_values", [0, codebooks.CODING.few_values])
-def test_all_columns_are_coded_as_each_alone(seed, few_values, monkeypatch):
+def test_all_columns_are_coded_as_each_alone(seed):
     """Ties with edges, values beyond the range, gaps and extreme sizes included."""
-    monkeypatch.setattr(codebooks, "CODING", replace(codebooks.CODING, few_values=few_values))
     rng = np.random.default_rng(seed)
     n = 5000
     parts = [

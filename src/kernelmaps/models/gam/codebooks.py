@@ -15,11 +15,9 @@ import numpy as np
 
 from ..._util.display import plain_number
 from ..._util.schema import SchemaError, array, boolean, number, pair, record, saved, several, text
+from ..._util.threads import map_in_threads
 from ...data.columns import Column
 from ...data.sources import sampled_rows
-from ...engine.encode import encode_within
-from ...engine.piecewise import spec_of
-from ...engine.table import EDGES, Table
 
 MISSING = 0  # code of a missing value, in every column
 OTHER = 1  # code of a category's levels that have none of their own
@@ -39,8 +37,6 @@ class CodingOptions:
     # its noise, and names of rows would be as many levels as there are rows.
     min_level_rows: int = 3
     rounding_error: float = 1e-9  # compared with numbers and their range: seven digits above eps
-    few_values: int = 1 << 16  # that are coded faster by a search than by loading compiled code
-    rows_at_a_time: int = 1 << 15  # that are coded: a block of all columns stays in a cache
     # Width of the outer bins, where nextafter(0) is too close for the engine.
     min_end_width: float = 1e-300
 
@@ -165,59 +161,21 @@ def value_range(values: np.ndarray) -> tuple[float, float]:
 def encode_columns(
     books: Sequence[Codebook], columns: Sequence[Column], owner: str, n_jobs: int | None = None
 ) -> tuple[np.ndarray, ...]:
-    """Codes of all columns; those of the numbers are computed together."""
-    codes: list = [None] * len(books)
-    numbers = []
-    for j, (book, column) in enumerate(zip(books, columns, strict=True)):
+    """Codes of all columns."""
+
+    def encode(j: int) -> np.ndarray:
+        book, column = books[j], columns[j]
         if book.kind == "category":
-            codes[j] = book.category_codes(column, owner)
-            continue
+            return book.category_codes(column, owner)
         book.check(column, owner)
         if column.is_category or not len(book.nodes):  # nothing but missing values
-            codes[j] = np.full(len(column), MISSING, np.uint8)
-        else:
-            numbers.append(j)
-    if numbers:
-        values = [columns[j].values for j in numbers]
-        of_numbers = _encode_numbers([books[j] for j in numbers], values, n_jobs)
-        for j, column_codes in zip(numbers, of_numbers, strict=True):
-            codes[j] = column_codes
-    return tuple(codes)
+            return np.full(len(column), MISSING, np.uint8)
+        codes = np.searchsorted(book.edges, column.values, side="right").astype(np.uint8)
+        codes += 1
+        codes[np.isnan(column.values)] = MISSING
+        return codes
 
-
-def _encode_numbers(
-    books: Sequence[Codebook], values: Sequence[np.ndarray], n_jobs: int | None
-) -> list[np.ndarray]:
-    """Codes of numbers, by the engine's search for bins, some rows of all columns at a time."""
-    n = len(values[0])
-    if n * len(books) <= CODING.few_values:
-        return [_search_bins(*column) for column in zip(books, values, strict=True)]
-    edges, zeros = [with_ends(book.edges) for book in books], np.zeros(len(books))
-    coef = [np.zeros((len(column) - 1, 1, 1)) for column in edges]
-    spec = spec_of(
-        Table.build(
-            EDGES, 0, coef, np.arange(len(books)), origin=zeros, resolution=zeros + 1, edges=edges
-        )
-    )
-    codes = [np.empty(n, np.uint8) for _ in books]
-    for begin in range(0, n, CODING.rows_at_a_time):
-        rows = slice(begin, begin + CODING.rows_at_a_time)
-        block = np.stack([column[rows] for column in values], axis=1)
-        bins, inside = encode_within(spec, block, -np.inf, np.inf, n_jobs=n_jobs)
-        bins += 1
-        if not inside:  # NaN
-            bins[np.isnan(block)] = MISSING
-        for column_codes, column_bins in zip(codes, bins.T, strict=True):
-            column_codes[rows] = column_bins
-    return codes
-
-
-def _search_bins(book: Codebook, values: np.ndarray) -> np.ndarray:
-    """Codes of the numbers of one column, by NumPy's search."""
-    codes = np.searchsorted(book.edges, values, side="right").astype(np.uint8)
-    codes += 1
-    codes[np.isnan(values)] = MISSING
-    return codes
+    return tuple(map_in_threads(encode, range(len(books)), n_jobs))
 
 
 def with_ends(edges: np.ndarray) -> np.ndarray:

@@ -15,10 +15,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.interpolate import make_interp_spline
 
 from ..._util.arguments import is_number, parameter
 from ..._util.display import shortened
-from .codebooks import CODING, MISSING, OTHER, Codebook
+from .codebooks import CODING, MISSING, Codebook
 from .functions import STRAIGHT, curve_of
 from .predictor import AdditivePredictor
 
@@ -41,33 +42,31 @@ def edit_term(
                 "alone: 0 leaves it out."
             )
         return _set_pair(model, t, float(effect)), f"{name} = {effect:g}"
-    book, interval, curve_words = model.books[columns[0]], None, ""
+    book, inside, curve_words = model.books[columns[0]], None, ""
     if book.kind == "number":
+        points = np.zeros(0)
         if (end := book.nodes[:1].sum() + model.terms[t].period) > book.nodes[-1:].sum():
             # The line from the last node of a circle to the first one, which the edit may cut.
             model = add_nodes(model, columns[0], np.nextafter([end], -np.inf))
             book = model.books[columns[0]]
-        points, ends, is_function = np.zeros(0), between, callable(effect)
         if isinstance(effect, tuple):
             if between is not None:
                 raise ValueError(f"{owner}: a grid of values says itself where it holds.")
             points, effect = _read_curve(effect, owner)
-            ends, curve_words = points[[0, -1]], f" = a curve through {len(points)} points"
-        if ends is not None:
-            more, interval = _nodes_of_edit(book, ends, owner)
-            points = np.append(points, more)
-        if is_function and len(book.nodes):
-            place = (-np.inf, np.inf) if interval is None else interval
-            low, high = np.clip(place, book.nodes[0], book.nodes[-1])
-            points = np.append(points, np.linspace(low, high, _FUNCTION_POINTS))
-        model = add_nodes(model, columns[0], points)
+            curve_words, between = f" = a curve through {len(points)} points", points[[0, -1]]
+        ends, interval = _nodes_of_edit(book, between, owner)
+        if callable(effect) and not curve_words and len(book.nodes):
+            low, high = np.clip(interval, book.nodes[0], book.nodes[-1])
+            points = np.linspace(low, high, _FUNCTION_POINTS)
+        model = add_nodes(model, columns[0], np.append(points, ends))
+        inside = None if between is None else interval
     elif between is not None:
         raise ValueError(
             f"{owner}: {parameter('between')} is for numbers, and {book.name!r} is a category: "
             "pass a dict of levels and effects."
         )
     old = model.pure_terms[t].values
-    new, words = _new_values(model.books[columns[0]], old, effect, interval, owner)
+    new, words = _new_values(model.books[columns[0]], old, effect, inside, owner)
     if not np.isfinite(new).all():
         raise ValueError(f"{owner}: the new effect of {name!r} must be finite.")
     fitted, terms = model.terms[t], list(model.terms)
@@ -75,8 +74,8 @@ def edit_term(
         fitted, values=fitted.values + (new - old), increment_errors=None,
         kind="spline" if fitted.kind in STRAIGHT else fitted.kind,
     )  # fmt: skip
-    inside = "" if between is None or interval is None else " in [{:g}, {:g}]".format(*interval)
-    return replace(model, terms=tuple(terms)), f"{name}{inside}{curve_words or words}"
+    where = "" if inside is None else " in [{:g}, {:g}]".format(*inside)
+    return replace(model, terms=tuple(terms)), f"{name}{where}{curve_words or words}"
 
 
 def _find_term(model: AdditivePredictor, term: Any, owner: str) -> int:
@@ -110,7 +109,7 @@ def _set_pair(model: AdditivePredictor, t: int, effect: float) -> AdditivePredic
 def _nodes_of_edit(book: Codebook, between: Any, owner: str) -> tuple[np.ndarray, np.ndarray]:
     """Nodes that an edit needs, and the ends of its interval: infinite if it holds beyond, too."""
     try:
-        low, high = between
+        low, high = (None, None) if between is None else between
         ends = -np.inf if low is None else float(low), np.inf if high is None else float(high)
     except (TypeError, ValueError):
         ends = np.inf, -np.inf
@@ -119,15 +118,14 @@ def _nodes_of_edit(book: Codebook, between: Any, owner: str) -> tuple[np.ndarray
             f"{owner}: {parameter('between')} must hold two numbers in order (or None for an open "
             f"end), got {between!r}."
         )
-    if not len(book.nodes) or ends[1] < book.nodes[0] or ends[0] > book.nodes[-1]:
-        shown = f"{book.nodes[0]:g} … {book.nodes[-1]:g}" if len(book.nodes) else "none"
+    first, last = book.nodes[[0, -1]] if len(book.nodes) else (np.inf, -np.inf)
+    if between is not None and (ends[1] < first or ends[0] > last):
         raise ValueError(
             f"{owner}: [{ends[0]:g}, {ends[1]:g}] holds no value of column {book.name!r} "
-            f"in fit: {shown}."
+            f"in fit: {first:g} … {last:g}."
         )
     # An end at or beyond those of the training rows: the effect goes on as it is there.
-    is_open = [ends[0] <= book.nodes[0], ends[1] >= book.nodes[-1]]
-    interval = np.where(is_open, [-np.inf, np.inf], ends)
+    interval = np.where([ends[0] <= first, ends[1] >= last], [-np.inf, np.inf], ends)
     finite = interval[np.isfinite(interval)]
     below = np.minimum(np.nextafter(finite, -np.inf), finite - CODING.min_end_width)
     above = np.maximum(np.nextafter(finite, np.inf), finite + CODING.min_end_width)
@@ -137,41 +135,25 @@ def _nodes_of_edit(book: Codebook, between: Any, owner: str) -> tuple[np.ndarray
 def _read_curve(effect: tuple, owner: str) -> tuple[np.ndarray, Any]:
     """The grid of an effect that is given as (grid, values), and the function through it."""
     try:
-        grid, values = (np.asarray(part, dtype=np.float64) for part in effect)
-        valid = grid.ndim == 1 and len(grid) > 1 and len(values) == len(grid)
-        valid = valid and bool(np.isfinite(grid).all() and (np.diff(grid) > 0).all())
+        grid, values = effect
+        line = make_interp_spline(grid, values, k=1)
     except (TypeError, ValueError):
-        valid = False
-    if not valid:
         raise ValueError(
             f"{owner}: an effect on a grid is (grid, values), two arrays of the same length, the "
             "first one increasing."
-        )
-
-    def curve(x: np.ndarray, old: np.ndarray) -> np.ndarray:
-        outputs = np.broadcast_to(values.T, (*old.shape[1:], len(grid)))
-        return np.apply_along_axis(lambda line: np.interp(x, grid, line), -1, outputs).T
-
-    return grid, curve
+        ) from None
+    return np.asarray(grid, dtype=np.float64), lambda x, _: line(x)
 
 
 def add_nodes(model: AdditivePredictor, j: int, points: np.ndarray) -> AdditivePredictor:
     """The same model with more nodes of a column of numbers: all functions stay as they are."""
     book = model.books[j]
-    points = np.setdiff1d(points, book.nodes)
-    if not len(points):
-        return model
-    curve = next((term for term in model.terms if term.columns == (j,)), None)
-    bins = np.arange(len(book.nodes)), np.searchsorted(book.edges, points, "right")
-    order = np.argsort(nodes := np.concatenate([book.nodes, points]))
-    nodes, bins = nodes[order], np.concatenate(bins)[order]
-    middle = 0.5 * nodes[:-1] + 0.5 * nodes[1:]
-    middle = np.where(middle > nodes[:-1], middle, nodes[1:])
-    edges = middle  # of nodes in one bin
-    if len(book.edges):
-        edges = np.where(np.diff(bins) == 0, middle, book.edges[np.maximum(bins[1:] - 1, 0)])
+    nodes = np.union1d(book.nodes, points)
+    bins = np.searchsorted(book.edges, nodes, "right")
+    middle = np.maximum(0.5 * nodes[:-1] + 0.5 * nodes[1:], np.nextafter(nodes[:-1], np.inf))
+    edges = np.sort(np.append(book.edges, middle[np.diff(bins) == 0]))
     old_code = np.append(MISSING, bins + 1)
-    is_old = np.append(True, order < len(book.nodes))
+    curve = next((term for term in model.terms if term.columns == (j,)), None)
 
     def refine(values: np.ndarray) -> np.ndarray:
         """A function of the column, given at the codes before."""
@@ -180,13 +162,13 @@ def add_nodes(model: AdditivePredictor, j: int, points: np.ndarray) -> AdditiveP
         at_nodes = curve_of(book, curve, values.astype(np.float64)).values_at(nodes)
         return np.concatenate([values[:1], at_nodes]).astype(values.dtype)
 
-    terms, bases = list(model.terms), list(model.posterior.bases)
+    terms, bases, books = list(model.terms), list(model.posterior.bases), list(model.books)
     for t, term in enumerate(model.terms):
         if term.columns == (j,):
-            counts = np.where(is_old, term.counts[old_code], 0.0)
+            is_old = np.append(True, np.isin(nodes, book.nodes))
             terms[t] = replace(
-                term, values=refine(term.values), errors=refine(term.errors), counts=counts,
-                increment_errors=None,
+                term, values=refine(term.values), errors=refine(term.errors),
+                counts=np.where(is_old, term.counts[old_code], 0.0), increment_errors=None,
             )  # fmt: skip
             bases[t] = refine(bases[t])
         elif term.coarse and j in term.columns:
@@ -196,7 +178,6 @@ def add_nodes(model: AdditivePredictor, j: int, points: np.ndarray) -> AdditiveP
             if parts:
                 parts[axis] = refine(parts[axis])
             terms[t] = replace(term, coarse=tuple(coarse), main_parts=tuple(parts))
-    books = list(model.books)
     books[j] = replace(book, nodes=nodes, edges=edges, exact=False)
     posterior = replace(model.posterior, bases=tuple(bases))
     return replace(model, books=tuple(books), terms=tuple(terms), posterior=posterior)
@@ -206,21 +187,22 @@ def add_nodes(model: AdditivePredictor, j: int, points: np.ndarray) -> AdditiveP
 
 
 def _new_values(
-    book: Codebook, old: np.ndarray, effect: Any, interval: np.ndarray | None, owner: str
+    book: Codebook, old: np.ndarray, effect: Any, inside: np.ndarray | None, owner: str
 ) -> tuple[np.ndarray, str]:
     """The effect at the codes of a column, and what it was set to in words."""
-    places: Any = book.nodes
-    codes = np.arange(1, book.n_codes)
-    if book.kind == "category":
-        places, codes = np.array(book.levels, dtype=object), codes[OTHER:]
-    elif interval is not None:
-        inside = (places >= interval[0]) & (places <= interval[1])
-        places, codes = places[inside], codes[inside]
     new = old.copy()
     if isinstance(effect, Mapping):
         return _set_levels(book, new, effect, owner)
+    if is_number(effect) and inside is None:
+        return np.full_like(old, effect), f" = {effect:g}"
+    low, high = (-np.inf, np.inf) if inside is None else inside
+    places: Any = book.numbers_of_codes
+    codes = np.flatnonzero((places >= low) & (places <= high))
+    places = places[codes]
+    if book.kind == "category":  # "other" is no level
+        places, codes = np.array(book.levels, dtype=object), codes[1:]
     if is_number(effect):
-        new[codes if interval is not None else slice(None)] = effect
+        new[codes] = effect
         return new, f" = {effect:g}"
     if not callable(effect):
         raise ValueError(
@@ -230,15 +212,12 @@ def _new_values(
     given = old[codes, 0] if old.shape[1] == 1 else old[codes]
     try:
         returned = np.asarray(effect(places, given), dtype=np.float64)
-        problem = f"it returned the shape {returned.shape}"
+        new[codes] = np.broadcast_to(returned.T, given.T.shape).T.reshape(len(codes), -1)
     except (TypeError, ValueError) as error:
-        returned, problem = np.zeros(0), str(error)
-    if returned.shape != given.shape:
         raise ValueError(
             f"{owner}: the function must take two arrays, the values of the column and the old "
-            f"effect, and return numbers of the shape {given.shape}: {problem}."
-        )
-    new[codes] = returned.reshape(len(codes), -1)
+            f"effect, and return numbers of the shape {given.shape}: {error}."
+        ) from None
     return new, " = a function of the old effect"
 
 
@@ -246,10 +225,8 @@ def _set_levels(
     book: Codebook, new: np.ndarray, effect: Mapping[Any, Any], owner: str
 ) -> tuple[np.ndarray, str]:
     """The effect with that of some levels replaced; "missing" and "other" are codes, too."""
-    codes: dict[str, int] = {"missing": MISSING, "other": OTHER}
-    if book.kind == "number":
-        del codes["other"]
-    codes |= {level: k for k, level in enumerate(book.levels, start=OTHER + 1)}
+    names = ["missing"] if book.kind == "number" else ["missing", "other", *book.levels]
+    codes = {name: code for code, name in enumerate(names)}
     if not effect:
         raise ValueError(f"{owner}: {parameter('effect')} names no level.")
     shown: list[str] = []

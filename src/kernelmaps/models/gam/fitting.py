@@ -249,7 +249,7 @@ def fit_outputs_roughly(
     fits = []
     for output, loss in enumerate(losses):
         rows = design.rows.with_terms(design.ordered_terms, design.constraint_matrix(), output)
-        if loss.is_quadratic and isinstance(rows, TermRows) and not rows.are_few:
+        if loss.is_quadratic and isinstance(rows, TermRows):
             rows = replace(rows, gram_cache=caches[output])
         rho, fixed = _initial_smoothing(design, settings)
         start = _warm_start(design, before, output, rho)

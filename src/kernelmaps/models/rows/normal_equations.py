@@ -73,8 +73,6 @@ class NormalEquations:
         Intercepts, one for each linear predictor; they are the first coefficients.
     levels : LevelSums, optional
         ZᵀWZ of the levels of a large factor.
-    root : ndarray, optional
-        :math:`W^{1/2}Z`, if there are far fewer rows than coefficients.
     """
 
     gram: np.ndarray
@@ -82,7 +80,6 @@ class NormalEquations:
     square: float
     total_weight: float
     levels: LevelSums | None = None
-    root: np.ndarray | None = None
     variance_slopes: float = 0.0
     n_intercepts: int = 1
 
@@ -105,15 +102,11 @@ class NormalEquations:
         if levels is not None:
             dense = active[active < len(self.gram)]
             levels = LevelSums(levels.border[:, dense], levels.weight)
-        gram, root = self.gram[np.ix_(dense, dense)], self.root
-        if root is not None:
-            root = root[:, active]
-        return replace(self, gram=gram, rhs=self.rhs[active], levels=levels, root=root)
+        gram = self.gram[np.ix_(dense, dense)]
+        return replace(self, gram=gram, rhs=self.rhs[active], levels=levels)
 
     def product(self, beta: np.ndarray) -> np.ndarray:
         """ZᵀWZβ, for one or more columns β."""
-        if self.root is not None:
-            return self.root.T @ (self.root @ beta)
         if self.levels is None:
             return self.gram @ beta
         dense, theta = np.split(beta, [len(self.gram)])
@@ -147,7 +140,7 @@ class IndependentEquations:
 
     parts: tuple[NormalEquations, ...]
     places: tuple[np.ndarray, ...]
-    root = levels = None
+    levels = None
 
     @property
     def size(self) -> int:

@@ -28,10 +28,6 @@ from .normal_equations import (
 from .predictors import Predictors
 
 CHUNK_ROWS = 1 << 18  # rows read at a time: tens of MB for ordinary tables
-# Rows, in units of the coefficients, up to which systems are solved in the space of the rows: with
-# n = p/2, a factor there and products with it take n³/3 + 2n²p operations, an inverse in the space
-# of the coefficients p³, twice as many.
-FEW_ROWS = 0.5
 
 
 @dataclass
@@ -236,19 +232,10 @@ class TermRows:
             )
         return LevelSums(border, border[:, 0].copy())
 
-    @property
-    def are_few(self) -> bool:
-        """Whether there are far fewer rows than coefficients, so that Z is small beside ZᵀZ."""
-        return not self.n_levels and len(self.weight) <= FEW_ROWS * self.n_functions
-
     def normal_equations(
         self, weight: np.ndarray, response: np.ndarray, square: float
     ) -> NormalEquations:
         """The problem with working weights W, Zᵀv on the right side, and zᵀWz."""
-        if self.are_few:
-            root = np.sqrt(weight)[:, None] * self.dense_matrix()
-            rhs = self.adjoint(response)
-            return NormalEquations(root.T @ root, rhs, square, self.total_weight, root=root)
         gram, rhs = self.gram_and_rhs(weight, response)
         return NormalEquations(gram, rhs, square, self.total_weight, self.level_sums(weight))
 
@@ -293,13 +280,11 @@ class TermRows:
         cache, matrix = self.gram_cache, self._matrix
         if matrix is not None:
             gram, rhs = matrix.T @ (weight[:, None] * matrix), matrix.T @ response
-            if cache is not None:
-                cache.store(self.bases, weight, gram)
-            return gram, self._with_levels(rhs, response)
-        codes, bases = self._dense
-        values = [basis.values for basis in bases]
-        cached = None if cache is None else cache.cached_blocks(self.bases, weight)
-        gram, rhs = cross_products(codes, values, weight, response, self.n_jobs, cached)
+        else:
+            codes, bases = self._dense
+            values = [basis.values for basis in bases]
+            cached = None if cache is None else cache.cached_blocks(self.bases, weight)
+            gram, rhs = cross_products(codes, values, weight, response, self.n_jobs, cached)
         if cache is not None:
             cache.store(self.bases, weight, gram)
         return gram, self._with_levels(rhs, response)

@@ -1,25 +1,6 @@
-r"""Symmetric positive definite systems G + diag(d), and coefficients of an active set.
+"""Symmetric positive definite systems G + diag(d), and coefficients of an active set.
 
-Levels of a large factor are eliminated first (:mod:`.levels`). Systems of few rows and many
-coefficients are solved in the space of the rows.
-
-With :math:`X = W^{1/2}Z` of n rows and more columns, and penalties d > 0,
-
-.. math:: (X^\top X + \mathrm{diag}(d))^{-1} = \mathrm{diag}(1/d) - U^\top U, \qquad
-          U = L^{-1} X \,\mathrm{diag}(1/d), \quad LL^\top = I + X \,\mathrm{diag}(1/d)\, X^\top
-
-(Woodbury), which takes :math:`O(n^2p)` operations instead of :math:`O(p^3)`. Penalties far below
-the others would lose digits: those of a few coefficients F, the intercept among them, are raised by
-the same δ. With
-:math:`V_0` the inverse for the raised penalties,
-
-.. math:: V = V_0 + T^\top T, \qquad T = M^{-1} V_0[F, :], \quad
-          MM^\top = I/δ - V_0[F, F],
-
-.. math:: \log|X^\top X + \mathrm{diag}(d)| = \sum_{i} \log d^+_i + \log|LL^\top|
-          + \sum_{i \in F} \log δ + \log|MM^\top|, \qquad d^+ = d + δ \text{ in } F.
-
-V is never stored: it is a diagonal matrix and a product of low rank.
+Levels of a large factor are eliminated first (:mod:`.levels`).
 """
 
 from __future__ import annotations
@@ -32,14 +13,14 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky, lapack, solve_triangular
 from scipy.optimize import nnls
 
-from ..._util.threads import available_threads, cached_property
+from ..._util.threads import available_threads
 from ..rows.normal_equations import (
     IndependentEquations,
     NormalEquations,
     WorkingProblem,
     merge_parts,
 )
-from .levels import BlockCovariance, ConditionalLevels, IndexBlocks, block_sums
+from .levels import BlockCovariance, ConditionalLevels, IndexBlocks
 
 _ROUNDING = 1e-12  # of constraints, in units of the largest coefficient
 # Constraints that take part at once. Of a pair of two columns with 255 bins, 15,000 constraints on
@@ -59,14 +40,6 @@ RIDGES = 1e-10, 1e-7, 1e-4
 # The ridge in units of the mean of d where G is zero, as that of a hinge loss far from its kink:
 # it keeps the step of an intercept, which has no penalty, finite.
 RIDGE_WITHOUT_CURVATURE = 1e-6
-# Penalties are raised if they are less, in units of the mean diagonal of XᵀX: with p coefficients,
-# LLᵀ has a condition number of about p times its inverse, and V nine digits.
-LEAST_PENALTY = 1e-4
-RAISED_BY = 0.1  # δ in the same unit: the difference of I/δ and V₀[F, F] cancels no digits
-# Coefficients, in units of the rows, whose penalties lose no digits however small they are, if they
-# are all alike: the rows determine at most four fifths of these, and penalties the others. In the
-# place of a larger mean diagonal, the unit is then the largest of as many smallest penalties.
-SATURATING = 1.25
 # Coefficients below which threads of BLAS cost more than they bring: they wait by spinning, and
 # take the processor from the threads that sum over rows.
 THREADED_SIZE = 2500
@@ -98,120 +71,6 @@ def cholesky_inverse(factor: np.ndarray) -> np.ndarray:
     """(LLᵀ)⁻¹, of which L is read below the diagonal."""
     below = np.tril(lapack.dpotri(factor, lower=1)[0])
     return below + np.tril(below, -1).T
-
-
-@dataclass(frozen=True)
-class LowRankCovariance:
-    """V = diag(a) + Bᵀ diag(s) B, the inverse of G + diag(d), or φV.
-
-    Attributes
-    ----------
-    variances : ndarray of shape (p,)
-        a.
-    factors : ndarray of shape (r, p)
-        B.
-    signs : ndarray of shape (r,)
-        s, −1 or 1.
-    log_determinant : float
-        Of V.
-    """
-
-    variances: np.ndarray
-    factors: np.ndarray
-    signs: np.ndarray
-    log_determinant: float
-    levels = None
-
-    @cached_property
-    def dense(self) -> np.ndarray:
-        """V as a matrix."""
-        negative = self.signs < 0
-        inner, outer = self.factors[negative], self.factors[~negative]
-        matrix = outer.T @ outer - inner.T @ inner
-        matrix.flat[:: len(matrix) + 1] += self.variances
-        return matrix
-
-    def block(self, at: np.ndarray) -> np.ndarray:
-        """V of some coefficients."""
-        return self.dense[np.ix_(at, at)]
-
-    def diagonal(self) -> np.ndarray:
-        """Variances of all coefficients."""
-        return self.variances + self.signs @ self.factors**2
-
-    def dot(self, rhs: np.ndarray) -> np.ndarray:
-        """V times a vector."""
-        return self.variances * rhs + (self.signs * (self.factors @ rhs)) @ self.factors
-
-    solve = dot  # with the matrix that V is the inverse of
-
-    def inverse(self) -> LowRankCovariance:
-        """V, which a factorised system gives, too."""
-        return self
-
-    def columns(self, u: np.ndarray, blocks: IndexBlocks) -> np.ndarray:
-        """V times the vectors that have u in the coefficients of a block, one for each block."""
-        return (blocks.rows(u) @ self.dense).T
-
-    def logdet(self) -> float:
-        """Logarithm of the determinant."""
-        return self.log_determinant
-
-    def scaled(self, dispersion: float) -> LowRankCovariance:
-        """φV."""
-        return replace(
-            self, variances=dispersion * self.variances,
-            factors=np.sqrt(dispersion) * self.factors,
-            log_determinant=self.log_determinant + len(self.variances) * np.log(dispersion),
-        )  # fmt: skip
-
-    def penalised_diagonal(self, diagonal: np.ndarray) -> tuple[np.ndarray, float]:
-        """d_i V_ii, and 0 for levels, of which there are none."""
-        return diagonal * self.diagonal(), 0.0
-
-    def block_sums(
-        self, d: np.ndarray, u: np.ndarray, blocks: IndexBlocks
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Sums of d_i V_il² d_l and of u_i V_il u_l over pairs of blocks of coefficients."""
-        return block_sums(self.dense, d, u, blocks)
-
-
-def invert_by_rows(root: np.ndarray, diagonal: np.ndarray, mean: float) -> LowRankCovariance | None:
-    """(XᵀX + diag(d))⁻¹ of X with few rows and d > 0; `mean` is that of the diagonal of XᵀX.
-
-    None if so many penalties are far below the others that a system of the coefficients is smaller,
-    or if it is singular.
-    """
-    n, p = root.shape
-    saturating = int(SATURATING * n)
-    if 2 * n > p:
-        return None
-    least = LEAST_PENALTY * min(mean, float(np.partition(diagonal, saturating)[saturating]))
-    raised, by = np.flatnonzero(diagonal < least), RAISED_BY * mean
-    if 2 * (n + len(raised)) > p:
-        return None
-    penalty = diagonal.copy()
-    penalty[raised] += by
-    scaled = root / np.sqrt(penalty)
-    system = scaled @ scaled.T
-    system.flat[:: n + 1] += 1.0
-    lower, info = lapack.dpotrf(system.T, lower=1, clean=0, overwrite_a=1)
-    if info != 0:
-        return None
-    inner = lapack.dtrtrs(lower, scaled, lower=1)[0] / np.sqrt(penalty)
-    cross = -inner[:, raised].T @ inner  # V₀[F, :]
-    cross[np.arange(len(raised)), raised] += 1 / penalty[raised]
-    border = -cross[:, raised]
-    border.flat[:: len(border) + 1] += 1 / by
-    of_border, info = lapack.dpotrf(border, lower=1, clean=0)
-    if info != 0:
-        return None
-    outer = lapack.dtrtrs(of_border, cross, lower=1)[0] if len(raised) else cross
-    logdet = np.sum(np.log(penalty)) + len(raised) * np.log(by)
-    logdet += 2 * sum(np.sum(np.log(factor.diagonal())) for factor in (lower, of_border))
-    signs = np.repeat([-1.0, 1.0], [n, len(raised)])
-    factors = np.concatenate([inner, outer])
-    return LowRankCovariance(1 / penalty, factors, signs, -float(logdet))
 
 
 @dataclass(frozen=True)
@@ -290,22 +149,17 @@ class IndependentCovariance:
         return squares, products
 
 
-Covariance = BlockCovariance | LowRankCovariance | IndependentCovariance
+Covariance = BlockCovariance | IndependentCovariance
 
 
 def penalised_system(
     problem: WorkingProblem, diagonal: np.ndarray
-) -> PenalisedSystem | LowRankCovariance | IndependentCovariance:
-    """G + diag(d) of normal equations, factorised, in the smaller of two spaces."""
+) -> PenalisedSystem | IndependentCovariance:
+    """G + diag(d) of normal equations, factorised."""
     if isinstance(problem, IndependentEquations):
         pairs = zip(problem.parts, problem.places, strict=True)
         systems = tuple(penalised_system(part, diagonal[at]) for part, at in pairs)
         return IndependentCovariance(systems, problem.places)
-    mean = 0.0 if problem.root is None else float(problem.gram.diagonal().mean())
-    if problem.root is not None and mean > 0:
-        inverse = invert_by_rows(problem.root, diagonal + RIDGES[0] * mean, mean)
-        if inverse is not None:
-            return inverse
     return PenalisedSystem.factorise(problem, diagonal)
 
 
