@@ -562,8 +562,8 @@ def test_rows_of_a_group_are_in_one_fold(mixed, monkeypatch):
     options = {"maps": [], "kernels": ["gaussian"], "progress": False}
     leaking = km.compare(frame.drop(columns="subject"), "y", **options)
     result = km.compare(frame, "y", groups="subject", **options)
-    assert leaking["exact gaussian"].score > 0.9
     assert result["exact gaussian"].score < 0.3
+    assert leaking["exact gaussian"].score > result["exact gaussian"].score + 0.4
     assert result.data["names"] == ["a", "b", "c"]
     assert "groups=groups, cv=GroupKFold(3, shuffle=True, random_state=0)" in result.code()
     with pytest.raises(ValueError, match="groups must be at least cv=3 different values"):
@@ -672,4 +672,4 @@ def test_polynomial_kernels_have_scikit_learns_maps_next_to_them(data):
     # TensorSketch is unbiased: its error is noise, below the size of the kernel.
     assert 0 < comparison.measure_error(peer, problem).relative < 1
     assert "exact polynomial" in [method.label for method in listed]
-    assert [item.name for item in candidates(fit_kernel("polynomial", X), (64,))] == ["NystroemMap"]
+    assert {item.name for item in candidates(fit_kernel("polynomial", X), (64,))} == {"NystroemMap"}

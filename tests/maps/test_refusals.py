@@ -17,7 +17,6 @@ from kernelmaps.kernels import (
     StationaryKernel,
     chi2,
     get,
-    intersection,
 )
 
 X = np.random.default_rng(0).random((60, 4))
@@ -103,7 +102,7 @@ PARAMETERS = [
     (km.HermiteMap(n_bases=13), "n_bases must be at most 12"),
     (anchors(n_neighbors=41), "n_neighbors must be at most the number of anchors, 40, got 41"),
     (anchors(n_neighbors=3, anchors=[0.1, 0.2]), "at most the number of anchors, 2, got 3"),
-    (anchors(n_anchors=70000), "at most 65536"),
+    (anchors(n_anchors=70000), "at most 4096"),
     (anchors(n_anchors=0), "n_anchors must be an integer >= 1"),
     (anchors(weights="linear", n_neighbors=3), "must be 2 for weights='linear', got 3"),
     (anchors(weights="gauss"), "weights must be one of"),
@@ -115,7 +114,7 @@ PARAMETERS = [
       for own in ([0.1, np.nan], [], [[0.1, 0.2], 0.3])),
     *((anchors(anchors=rows), f"anchors must be 4 rows, .*, got '{len(rows)} rows'")
       for rows in ([[0.1, 0.2]], [[0.1, 0.2], [0.3], [0.4]])),
-    (anchors(anchors=np.linspace(0, 1, 65537)), "n_anchors must be at most 65536.*, got 65537"),
+    (anchors(anchors=np.linspace(0, 1, 4097)), "n_anchors must be at most 4096.*, got 4097"),
     (anchors(anchors=[-1.0, 0.0, 1.0]), "there is -1 in the anchors of column 0"),
     (anchors(feature_range=(-1, 1)), "there is -1 in the anchors of column 0"),
     (anchors(feature_range=(1, 0)), "finite low <= high"),
@@ -278,9 +277,6 @@ def test_bad_calls(call, message):
         call()
 
 
-def test_energy_that_few_anchors_do_not_have(monkeypatch):
-    monkeypatch.setattr("kernelmaps.design.anchors.DENSE_LIMIT", 32)
-    with pytest.raises(ValueError, match=r"31 columns on 500 anchors hold 0\.98.* less energy"):
-        square_root(intersection.component, np.linspace(0, 1, 500), energy=0.9999)
+def test_kernels_that_are_not_semidefinite():
     with pytest.raises(ValueError, match=r"most negative eigenvalue .* -\d"):
         square_root(lambda x, y: np.abs(x - y), np.linspace(0, 1, 500), energy=0.9)

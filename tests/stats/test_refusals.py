@@ -6,7 +6,15 @@ import scipy.sparse as sp
 
 import kernelmaps as km
 from kernelmaps.exceptions import FileFormatError
-from kernelmaps.stats import CodeSums, FoldMoments, KernelMoments, Moments, fold, open_source
+from kernelmaps.stats import (
+    CodeSums,
+    FoldMoments,
+    KernelMoments,
+    Moments,
+    fold,
+    load_stats,
+    open_source,
+)
 from kernelmaps.stats.moments import stats_from_state
 
 ONES = np.ones((100, 2))
@@ -59,7 +67,7 @@ def resumed(folder, tag="map", **options):
 
 def loaded(folder):
     (folder / "s.km").write_bytes(b"something else")
-    return Moments.load(folder / "s.km")
+    return load_stats(folder / "s.km")
 
 
 def counted(*codes):

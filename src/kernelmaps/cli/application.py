@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -148,6 +149,7 @@ def command(function: Callable[..., None], *, fits: bool = True) -> Callable[...
             fail(str(error).removeprefix(prefix), IMPOSSIBLE)
         except (ValueError, TypeError, KeyError, FileNotFoundError, IsADirectoryError) as error:
             words = str(error.args[0]) if isinstance(error, KeyError) else str(error)
+            words = re.sub(r"^\[Errno \d+\] ", "", words)
             fail(words.removeprefix(prefix), BAD_INPUT)
         except ImportError as error:
             fail(_missing(error), BAD_INPUT)

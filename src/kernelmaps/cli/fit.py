@@ -21,15 +21,11 @@ from sklearn.base import clone
 from .._util.display import two_columns
 from .._util.sparse import dense
 from .._util.storage import AnyPath
+from .._util.threads import mixed_bits
 from ..data import Source
 from ..data.columns import ColumnSelection, column_positions, no_target
 from ..data.files import has_column_names, is_parquet
-from ..data.reading import (
-    Holdout,
-    open_rows,
-    read_columns,
-    read_rows,
-)
+from ..data.reading import open_rows, read_columns, read_rows
 from ..data.sources import RowFilter, SlicedSource, values_at
 from ..data.table_reader import uninformative_columns
 from ..data.tables import fits_in_memory, load_table, open_large_table, read_complete_column
@@ -46,6 +42,7 @@ from .settings import FitSettings
 
 BLOCK_ROWS = 16384  # rows that are read at a time
 FEWEST_ROWS = 20  # training rows below which none are held out
+ONE_IN = 5  # rows, of which one is held out: the 80/20 split that is usual
 _ALMOST_ONE = 0.999  # rank correlation with the target that is pointed out
 _MOST_RANGES = 10_000  # columns whose ranges are noted
 _RARE_CLASS = 0.1  # share of a class below which its average precision is shown
@@ -223,6 +220,33 @@ def _is_fraction(cell: Any) -> bool:
 
 
 # ---- fitting and scoring ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Holdout:
+    """The rows that are held out to score a model: one in five.
+
+    Attributes
+    ----------
+    order : {"random", "last", "first"}
+        Random rows, the last ones of the file, or the first ones.
+    n_rows : int
+    """
+
+    order: str
+    n_rows: int
+
+    def held(self, start: int, n: int) -> np.ndarray:
+        """Whether rows `start` to `start + n` are held out.
+
+        A random choice depends on the row's number alone: the same for a table in memory and for a
+        file read in blocks, and unrelated to the order of the rows. The upper bits are taken
+        because the lower ones choose the folds of a cross-validation.
+        """
+        rows, count = np.arange(start, start + n), self.n_rows // ONE_IN
+        if self.order == "random":
+            return (mixed_bits(rows) >> np.uint64(32)) % np.uint64(ONE_IN) == 0
+        return rows >= self.n_rows - count if self.order == "last" else rows < count
 
 
 def _fit_and_score(

@@ -6,7 +6,7 @@ Nothing in a text is executed.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -246,6 +246,15 @@ def items(text: str | None, option: str) -> list[tuple[str, str]]:
             raise ValueError(f"--{option} must be COLUMN=VALUE with commas between; got {text!r}.")
         items.append((name, value))
     return items
+
+
+def numbers_between_commas(text: str, option: str, kind: Callable[[str], Any] = float) -> list[Any]:
+    """Numbers between commas, which `kind` reads."""
+    try:
+        return [kind(item.strip()) for item in text.split(",")]
+    except ValueError:
+        words = "whole numbers" if kind is int else "numbers"
+        raise ValueError(f"--{option} must be {words} with commas, got {text!r}.") from None
 
 
 def numbers_by_name(text: str, option: str) -> float | dict[str, float]:

@@ -16,7 +16,14 @@ from .._util.arguments import argument, needed, parameter
 from .._util.sparse import dense
 from .arrow import pa, pc
 from .dates import duration_cells
-from .text_cells import Categories, NumberFormat, Text, may_be_dates, number_doubts
+from .text_cells import (
+    Categories,
+    DistinctCells,
+    NumberFormat,
+    Text,
+    may_be_dates,
+    number_doubts,
+)
 
 
 def advice_on_text() -> str:
@@ -217,8 +224,8 @@ def column_position(item: Any, names: list[str], owner: str, argument: str) -> i
     is_integer = isinstance(item, int | np.integer) and not isinstance(item, bool)
     if is_integer and -len(names) <= item < len(names):
         return int(item) % len(names)
-    shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
-    raise ValueError(f"{owner}: {parameter(argument)} names the column {item!r}; X has {shown}.")
+    what = f"{owner}: {parameter(argument)} names the column {item!r}"
+    raise ValueError(f"{what}; X has {_some(names)}.")
 
 
 def _package(X: Any) -> str:
@@ -232,24 +239,6 @@ def level_name(item: Any) -> str:
     if isinstance(item, date | np.datetime64):
         return str(item).replace("T", " ").removesuffix(" 00:00:00")
     return str(item)
-
-
-def joined_columns(parts: Sequence[Sequence[Column]]) -> list[Column]:
-    """The columns of several chunks of one table, one below the other."""
-    out = []
-    for pieces in zip(*parts, strict=True):
-        name = pieces[0].name
-        if not pieces[0].is_category:
-            out.append(Column(name, np.concatenate([c.values for c in pieces]), None, []))
-            continue
-        levels = list(dict.fromkeys(level for column in pieces for level in column.levels))
-        place = {level: k for k, level in enumerate(levels)}
-        codes = [
-            np.array([*(place[level] for level in column.levels), -1], np.int64)[column.codes]
-            for column in pieces
-        ]
-        out.append(Column(name, None, np.concatenate(codes), levels))
-    return out
 
 
 RawColumn: TypeAlias = np.ndarray | Text | Categories
@@ -450,29 +439,25 @@ def to_text(raw: RawColumn) -> Text:
     """A column of any form as text; numbers and dates as they are usually written."""
     if isinstance(raw, Text):
         return raw
-    if isinstance(raw, Categories):
-        return Text(raw.distinct.take(pa.array(raw.codes, mask=raw.codes < 0)))
-    if raw.dtype.kind == "M":
-        return Text(pa.array(np.datetime_as_string(raw), pa.string(), mask=np.isnat(raw)))
-    codes, levels = factorize_levels(raw)
-    return Text(pa.array(levels, pa.string()).take(pa.array(codes, mask=codes < 0)))
+    cells = encode_values(raw) if isinstance(raw, np.ndarray) else raw
+    return Text(cells.distinct.take(pa.array(cells.codes, mask=cells.codes < 0)))
 
 
-def factorize_levels(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Codes (−1: missing) and names of the levels of numbers or dates."""
+def encode_values(values: np.ndarray) -> DistinctCells:
+    """Numbers or dates by the names of their levels."""
     encoded = pa.array(values, from_pandas=True).dictionary_encode()
-    codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes, [level_name(item) for item in encoded.dictionary.to_numpy(zero_copy_only=False)]
+    codes = np.asarray(pc.fill_null(encoded.indices, -1)).astype(np.int64)
+    names = [level_name(item) for item in np.asarray(encoded.dictionary)]
+    return DistinctCells(pa.array(names, pa.string()), codes)
 
 
 def typed_number_doubts(raw: np.ndarray) -> list[str]:
     """What else numbers with a type may mean: 20240131 and 1.2024 may be dates."""
-    if not may_be_dates(raw) or not _date_doubts(raw[:100]):
-        return []
-    return _date_doubts(raw)
-
-
-def _date_doubts(numbers: np.ndarray) -> list[str]:
-    # A float has no marks of thousands.
-    doubts = number_doubts(to_text(numbers), NumberFormat())
-    return [doubt for doubt in doubts if doubt.endswith("for a date")]
+    doubts = list[str]()
+    for part in (raw[:100], raw) if may_be_dates(raw) else ():
+        # A float has no marks of thousands.
+        doubts = number_doubts(to_text(part), NumberFormat())
+        doubts = [doubt for doubt in doubts if doubt.endswith("for a date")]
+        if not doubts:
+            break
+    return doubts

@@ -27,7 +27,7 @@ from .columns import (
     RawColumn,
     RawTable,
     column_position,
-    factorize_levels,
+    encode_values,
     joined_raw,
     to_text,
     typed_number_doubts,
@@ -661,23 +661,15 @@ def _dates(raw: RawColumn, fmt: ColumnFormat, owner: str, notes: ReadingNotes) -
 
 def _levels(raw: RawColumn, fmt: ColumnFormat, owner: str) -> Column:
     """Codes of levels, in the order of appearance, or of the ordered categories of a frame."""
-    if isinstance(raw, np.ndarray):
-        codes, names = factorize_levels(raw)
-        if raw.dtype.kind in "fiu" and names:
-            if fmt.form == "text":
-                # No level of fit is such a number: 01067 was read as 1067, or words were encoded.
-                raise ColumnKindError(
-                    owner, fmt, "numbers, which none of its levels are: pass text"
-                )
-            if fmt.form == "boolean":
-                if not {"0", "1"}.issuperset(names):
-                    raise ColumnKindError(owner, fmt, "numbers other than 0 and 1")
-                names = [TRUTH[level] for level in names]
-        present = np.ones(len(names), bool)
-    else:
-        codes, names = raw.cells.codes, text_cells.level_names(raw.cells, fmt.form)
-        present = raw.cells.present(GAPS)
-    n_rows = len(codes)
+    cells = encode_values(raw) if isinstance(raw, np.ndarray) else raw.cells
+    if isinstance(raw, np.ndarray) and raw.dtype.kind in "fiu" and len(cells.distinct):
+        if fmt.form == "text":
+            # No level of fit is such a number: 01067 was read as 1067, or words were encoded.
+            raise ColumnKindError(owner, fmt, "numbers, which none of its levels are: pass text")
+        if fmt.form == "boolean" and not cells.are_words(tuple(TRUTH)).all():
+            raise ColumnKindError(owner, fmt, "numbers other than 0 and 1")
+    codes, names = cells.codes, text_cells.level_names(cells, fmt.form)
+    present, n_rows = cells.present(GAPS), len(codes)
     first_row = np.full(len(names) + 1, n_rows)
     first_row[codes[::-1]] = np.arange(n_rows)[::-1]  # of repeated places, the last value stays
     is_level = np.append(present, False) & (first_row < n_rows)

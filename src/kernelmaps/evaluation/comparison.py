@@ -93,16 +93,14 @@ def compare(
 ) -> Comparison:
     """Compare GAMs, kernels, maps and sizes on your data, together with the usual baselines.
 
-    Every method is a pipeline, scored by cross-validation on the same rows and folds. Columns are
-    standardised for stationary kernels and the plain linear model; features are scaled to a mean
-    k(x, x) of 1: a penalty `C` means the same to all.
+    Every method is a pipeline, scored on the same rows and folds. For stationary kernels and linear
+    models columns are standardised; for the same meaning of `C` features have a mean k(x, x) of 1.
 
     Parameters
     ----------
     X : array-like, sparse matrix or data frame of shape (n, d)
-        A frame may hold text, dates and gaps: GAMs, one of them with pairs, take it as it is, and
-        other methods behind a :class:`TableEncoder`. IDs and columns of one value are left out,
-        with a note.
+        A frame may hold text, dates and gaps: GAMs, one with pairs, take it as it is, others behind
+        a :class:`TableEncoder`. IDs and columns of one value are left out, with a note.
     y : array-like of shape (n,), or str
         Classes or real targets; a string names a column of the frame.
     groups : array-like of shape (n,), or str, optional
@@ -111,9 +109,8 @@ def compare(
     maps : sequence of str, map or (label, map), optional
         Names stand for all sizes and kernels of that class; by default all maps of the kernels.
     kernels : sequence of str or Kernel, optional
-        By default χ², intersection, exp-χ² and the Gaussian for data without negative values, else
-        and for tables with categories, dates or gaps the Gaussian and the Laplacian. Names take
-        their widths from the data, objects have theirs.
+        By default χ², intersection, exp-χ² and the Gaussian; with negative values, text, dates or
+        gaps the Gaussian and the Laplacian. Names take widths from the data, objects have theirs.
     sizes, joint_sizes : sequence of int
         Columns per feature of additive maps, columns of joint ones. Splines have ten or more. Of a
         kernel whose exact machine leads, maps with two and four times as many columns are measured.
@@ -124,9 +121,8 @@ def compare(
         Penalty of linear models and kernel machines (1/C for ridge regression). Of several values,
         a cross-validation on at most 500 rows chooses one for each method.
     budget : float, optional
-        Seconds. A method is begun if as much time is left as the longest one of its kind so far
-        took (of a new kind: as the longest of the others, on average); the notes name those that
-        were not started. At most 250 random rows for each second take part.
+        Seconds. A method is begun if the longest one of its kind so far (of a new kind: of all, on
+        average) would fit; notes name the others. At most 250 random rows a second take part.
     exact_rows : int
         Largest number of rows for exact kernel machines.
     name, feature_names, loading_code : str, sequence of str, str
@@ -149,52 +145,43 @@ def compare(
     """
     start, (table, y, groups) = perf_counter(), without_named("compare", X, y, groups)
     X, encoder, notes = read_rows_of_numbers(table, "compare", select=feature_names is None)
-    names = names_of(table) if encoder is None else encoder.columns_used
-    names = names if feature_names is None else list(map(str, feature_names))
+    names = feature_names or (names_of(table) if encoder is None else encoder.columns_used)
     is_mixed = encoder is not None and encoder.n_outputs_ > len(encoder.columns_used)
     y, task, task_notes = _read_targets(X, y, task)
     penalties, random_state = _check_arguments(X, groups, cv, C, budget), seed_of(random_state)
-    kernels = _OF_NUMBERS if kernels is None and is_mixed else kernels
-    pairs = _fit_kernels(kernels, X, random_state, notes)
+    pairs = _fit_kernels(kernels or (_OF_NUMBERS if is_mixed else None), X, random_state, notes)
     middle = sorted(penalties)[len(penalties) // 2]
-    model = linear_model(task, middle)
-    make_maps = partial(_map_methods, maps, model, random_state)
-    methods = make_maps([*pairs, (None, None)], sizes, joint_sizes)
-    methods += [_wrap_map(item, model) for item in maps or [] if not isinstance(item, str)]
+    make_maps = partial(_map_methods, maps, linear_model(task, middle), random_state)
+    methods = make_maps([*pairs, (None, None)], sizes, joint_sizes, own=True)
     if with_baselines:
         limits = {"size": max(joint_sizes), "exact_rows": exact_rows, "sparse": sparse.issparse(X)}
         methods += baselines(pairs, task, middle, with_pairs=is_mixed, **limits)
-    order = _ORDER_OF_TABLES if is_mixed else _ORDER
-    methods.sort(key=lambda method: order.index(method.kind))
+    methods.sort(key=lambda method: (_ORDER_OF_TABLES if is_mixed else _ORDER).index(method.kind))
     _check_methods(methods, maps, kernels)
-
-    def larger_maps(rows: list[dict[str, Any]]) -> list[Method]:
-        leading = [pair for pair in pairs if kernel_label(pair[0]) == _leading_kernel(rows)]
-        more, many = ([2 * max(columns), 4 * max(columns)] for columns in (sizes, joint_sizes))
-        return make_maps(leading, more, many)
-
+    larger_maps = partial(_larger_maps, make_maps, pairs, (sizes, joint_sizes))
     most_rows = None if budget is None else max(_FEWEST_ROWS, int(ROWS_PER_SECOND * budget))
     problem = Problem(X, y, task, cv, random_state, encoder, table, groups).sample(most_rows)
     data = {
-        "name": name, "C": penalties, "loading_code": loading_code, "names": names, "folds": cv,
+        "name": name, "C": penalties, "loading_code": loading_code, "folds": cv, "names": names,
         "rows": X.shape[0], "columns": len(names) if names else X.shape[1],
-        "sparse": bool(sparse.issparse(X)), "random_state": random_state, "dtype": str(X.dtype),
-        "compared_rows": problem.X.shape[0], "grouped": groups is not None,
+        "sparse": sparse.issparse(X), "random_state": random_state, "grouped": groups is not None,
     }  # fmt: skip
-    deadline, result = np.inf if budget is None else start + budget, Comparison(task, data)
-    result = _measure_all(methods, larger_maps, problem, penalties, deadline, progress, result)
-    notes = [*notes, *task_notes, *result.notes]
-    return replace(result, notes=notes, seconds=perf_counter() - start)
+    result = Comparison(task, data, notes=[*notes, *task_notes])
+    work = methods, larger_maps, problem, penalties, start + (budget or np.inf)
+    return replace(_measure_all(*work, progress, result), seconds=perf_counter() - start)
 
 
-def _leading_kernel(rows: Sequence[dict[str, Any]]) -> str | None:
-    """The kernel of the best exact machine, if its score is above that of all maps."""
-    scores = [
-        [(row["score"], row["kernel"]) for row in rows if row["kind"] == kind and "score" in row]
-        for kind in ("map", "exact")
-    ]
-    (mapped, _), (exact, kernel) = (max(items, default=(np.inf, "")) for items in scores)
-    return kernel if exact > mapped + LARGEST_TIE else None
+def _larger_maps(
+    make_maps: Callable[..., list[Method]], pairs: list[tuple[Kernel, Any]],
+    sizes: tuple[Sequence[int], ...], rows: list[dict[str, Any]],
+) -> list[Method]:  # fmt: skip
+    """Maps with more columns of the kernel whose exact machine is ahead of all maps."""
+    scores = [(row["score"], row["kind"], row["kernel"]) for row in rows if "score" in row]
+    exact, _, kernel = max((s for s in scores if s[1] == "exact"), default=(0.0, "", ""))
+    mapped = max((score for score, kind, _ in scores if kind == "map"), default=np.inf)
+    pairs = [pair for pair in pairs if kernel_label(pair[0]) == kernel]
+    pairs = pairs if exact > mapped + LARGEST_TIE else []
+    return make_maps(pairs, *([2 * max(columns), 4 * max(columns)] for columns in sizes))
 
 
 # ---- measuring ----------------------------------------------------------------------------------
@@ -522,8 +509,12 @@ def _map_methods(
     random_state: int,
     pairs: Sequence[tuple[Kernel | None, Any]],
     *sizes: Sequence[int],
+    own: bool = False,
 ) -> list[Method]:
-    """Maps of all kernels and sizes (of additive and of joint ones), small ones first."""
+    """Maps of all kernels and sizes (of additive and of joint ones), small ones first.
+
+    The user's `own` maps come last.
+    """
     names = None if maps is None else [item for item in maps if isinstance(item, str)]
     for unknown in [n for n in names or [] if n not in PLUGINS and not hasattr(kernelmaps, n)]:
         raise ValueError(
@@ -542,7 +533,9 @@ def _map_methods(
                 label = candidate.label if plain else f"{candidate.label}, {name}"
                 made = map_method(label, candidate.make(), name, model, scaler)
                 methods.append((candidate.size, made))
-    return [made for _, made in sorted(methods, key=itemgetter(0))]
+    methods = [made for _, made in sorted(methods, key=itemgetter(0))]
+    objects = [item for item in maps or [] if own and not isinstance(item, str)]
+    return methods + [_wrap_map(item, model) for item in objects]
 
 
 def _wrap_map(item: Any, model: Any) -> Method:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.columns import joined_columns
+from ..data.sources import stack_rows
 from ..exceptions import OutOfDomainWarning
 from ..models.gam.training_rows import one_against_rest
 from ..models.losses import LINKS
@@ -194,13 +194,11 @@ class PredictionScores:
             return None  # of which the rows would have to be known
         parts, n_rows = [], 0
         for X in blocks:
-            columns = self.model._columns(X)
-            rows = np.arange(min(CHECKED_ROWS - n_rows, len(columns[0])))
-            parts.append([column.take(rows) for column in columns])
-            n_rows += len(parts[-1][0])
+            parts.append(X[: CHECKED_ROWS - n_rows])
+            n_rows += len(parts[-1])
             if n_rows == CHECKED_ROWS:
                 break
-        columns = joined_columns(parts)
+        columns = self.model._columns(stack_rows(parts))
         y = self.truth[: len(columns[0])]
         if self.classes is not None:
             if (y < 0).any():
