@@ -313,15 +313,6 @@ def test_the_penalty_is_that_of_a_grid_search_in_the_first_training_rows():
     assert result["exact gaussian"].code == kernel_code(kernel)
 
 
-def test_the_penalty_of_ridge_regression_is_one_over_alpha():
-    X, _ = _noisy_plane(150, 5, 0.0, 0)
-    y = X @ np.arange(1.0, 6.0)  # without noise the weakest shrinkage is the best
-    result = km.compare(X, y, C=[1e-3, 1e4], **PLAIN)
-    penalties = [result[label].C for label in ("plain linear", "exact gaussian")]
-    assert penalties == pytest.approx([1e4, 1e4])
-    assert result.estimator("plain linear")[-1].alpha == pytest.approx(1e-4)
-
-
 def _plain():
     return methods.baselines([], "classification", 1.0, size=8, exact_rows=9, sparse=False)[0]
 
