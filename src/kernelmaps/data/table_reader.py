@@ -27,6 +27,7 @@ from .columns import (
     RawColumn,
     RawTable,
     column_position,
+    describe_collinear,
     encode_values,
     joined_raw,
     to_text,
@@ -67,6 +68,8 @@ _FORMS = {
 }
 _PLURALS = {"number": "numbers", "category": "categories", "date": "dates"}
 _FEW_ROWS = 20  # rows below which nothing is taken for an ID
+# Of a number without the name of one: so many draws from twice as many all differ with e⁻¹⁹.
+_FEW_COUNTED = 50
 # Names of IDs, and those that pandas gives to a column without a name and to an index in Parquet.
 _ID = re.compile(
     r"(?i:(?:^|[_\s.-])(?:id|uuid|guid|key|index|rownames?|row|no|nr)$)|[a-z]I[dD]$"
@@ -286,6 +289,10 @@ class TableReader:
             notes._n_cells += noted._n_cells
             if noted.doubts:
                 notes.doubts[name] = [*notes.doubts.get(name, []), *noted.doubts[name]]
+        if named and column is None:
+            used = [column for column in columns if column.name not in requests.dropped]
+            for name, end in describe_collinear(used).items():
+                notes.doubts[name] = [*notes.doubts.get(name, []), end]
         reader = cls(formats, named)
         vars(reader)["notes"] = notes
         if not reader.feature_names:
@@ -364,6 +371,20 @@ class TableReader:
     def warn(self, owner: str, stacklevel: int = 2) -> None:
         """Warn of columns left out or of doubtful content, and of unread cells."""
         self.notes.warn(owner, stacklevel + 1, self._left_out_remarks)
+
+    def leave_out(self, reasons: Mapping[str, str], owner: str, stacklevel: int = 2) -> TableReader:
+        """A reader that leaves columns out, too, which is warned of."""
+        columns = [
+            ColumnFormat(column.name, "left out", reason=reasons[column.name])
+            if column.name in reasons
+            else column
+            for column in self.columns
+        ]
+        reader = TableReader(columns, self.named)
+        vars(reader)["notes"] = self.notes
+        left_out = [f"column {name!r} left out: {reason}" for name, reason in reasons.items()]
+        ReadingNotes().warn(owner, stacklevel + 1, left_out)
+        return reader
 
     def position(self, item: Any, owner: str, argument: str) -> int:
         """Position, among the features, of a column by its name or its position in the table."""
@@ -717,6 +738,15 @@ def _useless(fmt: ColumnFormat, read: list[Column], named: bool) -> str | None:
     if value != value:
         return _EMPTY if np.isnan(values).all() else None
     return _CONSTANT if (values[:100] == value).all() and (values == value).all() else None
+
+
+def numbers_rows(column: Column) -> bool:
+    """Whether whole numbers count the rows, in any order, of which some may be missing."""
+    values, n = column.values, len(column)
+    return (
+        column.codes is None and n >= _FEW_COUNTED and np.ptp(values) < 2 * n
+        and bool((values == np.round(values)).all()) and len(np.unique(values)) == n
+    )  # fmt: skip
 
 
 def uninformative_columns(names: Sequence[str], X: np.ndarray) -> dict[str, str]:
