@@ -603,7 +603,7 @@ ENTRIES: dict[str, Entry] = {
         _forms,
         "Not in the papers, which use cosines; our default is the paired form. Ridge classifiers "
         "in two folds of 1000 training rows, means over 5 seeds. The kernel's error is smaller "
-        "with pairs throughout. At the default length (half the median distance) no accuracy "
+        "with pairs throughout. Where σ is half the median distance, no accuracy "
         "differs by two standard errors. Where σ is twice the median distance and INRIA's 1152 "
         "features have 400 columns, cosines are 1.9 points better: D paired columns see D/2 "
         "projections of a row. Two other lines of the 27 differ by more than two standard errors, "

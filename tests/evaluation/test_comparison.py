@@ -321,15 +321,6 @@ def test_the_penalty_is_that_of_a_grid_search_in_the_first_training_rows():
     assert result["exact gaussian"].code == kernel_code(kernel)
 
 
-def test_the_penalty_of_ridge_regression_is_one_over_alpha():
-    X, _ = _noisy_plane(150, 5, 0.0, 0)
-    y = X @ np.arange(1.0, 6.0)  # without noise the weakest shrinkage is the best
-    result = km.compare(X, y, C=[1e-3, 1e4], **PLAIN)
-    penalties = [result[label].C for label in ("plain linear", "exact gaussian")]
-    assert penalties == pytest.approx([1e4, 1e4])
-    assert result.estimator("plain linear")[-1].alpha == pytest.approx(1e-4)
-
-
 def _plain():
     return methods.baselines(
         [],
@@ -586,8 +577,8 @@ def test_rows_of_a_group_are_in_one_fold(mixed, monkeypatch):
     options = {"maps": [], "kernels": ["gaussian"], "progress": False}
     leaking = km.compare(frame.drop(columns="subject"), "y", **options)
     result = km.compare(frame, "y", groups="subject", **options)
-    assert leaking["exact gaussian"].score > 0.9
     assert result["exact gaussian"].score < 0.3
+    assert leaking["exact gaussian"].score > result["exact gaussian"].score + 0.4
     assert result.data["names"] == ["a", "b", "c"]
     assert "groups=groups, cv=GroupKFold(3, shuffle=True, random_state=0)" in result.code()
     with pytest.raises(ValueError, match="groups must be at least cv=3 different values"):
