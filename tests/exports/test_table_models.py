@@ -290,7 +290,9 @@ def test_a_loss_with_a_logarithmic_link_is_one_entry(monkeypatch, tmp_path):
     np.testing.assert_allclose(model.predict(X, exposure=exposure), exposure * rate, rtol=1e-12)
     # Logarithms spread by √(mean / 20) ≈ 0.4, curves of about 8 degrees of freedom: 0.05 is usual.
     assert np.sqrt(np.mean((np.log(rate) - X["a"]) ** 2)) < 0.1
-    assert "out[0] = exp(out[0]); /* inverse_gaussian: a logarithmic" in to_c(model, "exported")
+    header = to_c(model, "exported")
+    assert "out[0] = exp(out[0]); /* inverse_gaussian: a logarithmic" in header
+    assert "Predictions are for one unit of exposure" in header
     page = model_report(model, tmp_path / "page.html", target="price").read_text(encoding="utf-8")
     assert "the logarithm of price" in page
     assert_same(model, X, run_in_onnx(model, X, by_column(X)), 1e-12)

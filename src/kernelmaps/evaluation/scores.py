@@ -18,7 +18,7 @@ METRICS = {
     "concordance": "concordance index", "d2": "deviance explained", "r2": "R²", "rmse": "RMSE",
     "mean_absolute_error": "mean absolute error", "accuracy": "accuracy",
     "most_frequent_class": "share of the most frequent class",
-    "balanced_accuracy": "balanced accuracy", "log_loss": "log loss", "roc_auc": "area under ROC",
+    "balanced_accuracy": "balanced accuracy", "log_loss": "log loss", "roc_auc": "AUC",
     "average_precision": "average precision of the rarer class",
     "rarer_class": "share of the rarer class",
 }  # fmt: skip
@@ -163,7 +163,7 @@ class PredictionScores:
             scores["log_loss"] = self._log_loss_sum / len(truth)
             if len(self.classes) == 2 == len(np.unique(truth)):
                 scores["roc_auc"] = float(roc_auc_score(truth, self.probabilities))
-                # Of the rarer class, which the area under ROC says little about.
+                # Of the rarer class, which the AUC says little about.
                 rare, probabilities = truth, np.concatenate(self._probabilities)
                 if truth.mean() > 0.5:
                     rare, probabilities = 1 - truth, 1 - probabilities
