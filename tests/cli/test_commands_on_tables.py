@@ -248,7 +248,7 @@ def test_options_reach_the_model(rides, tmp_path):
         (["--constraints", "area=up"], "must be one of increasing"),
         (["--constraints", "area:city=convex in when"], "must say along which of them"),
         (["--terms", "when (hour)=periodic:day"], "is not a number: 'day'"),
-        (["--terms", "town=category"], "terms names the column 'town'; X has ride_id, when"),
+        (["--terms", "town=category"], "terms names the column 'town'; X has 'ride_id', 'when'"),
         (["--smoothing", "much"], "--smoothing must be auto or numbers"),
         (["--C", "10"], "hold text, not numbers. Name it with --target"),
         (["--C", "10", "--model", "gam"], "--C means nothing for --model gam."),
@@ -441,7 +441,7 @@ def test_a_table_is_edited(model, rides, tmp_path):
                           ("Rome=1", "column 'city' has no level 'Rome'")):  # fmt: skip
         assert_refused(2, words, "edit", model, out, "--term", "city", "--effect", option)
     ends = ["--term", "area", "--effect", "0", "--between", "a,b"]
-    assert_refused(2, "--between must be LOW,HIGH", "edit", model, out, *ends)
+    assert_refused(2, "--between must be numbers with commas", "edit", model, out, *ends)
 
 
 def test_the_commands_of_the_tutorial_run(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from eigen_tables import eigen_table
 from fitted_examples import map_of_the_plane
 
 import kernelmaps as km
@@ -9,7 +10,6 @@ from benchmarks.error_search import largest_error
 from kernelmaps.design.api import make_solver
 from kernelmaps.design.certify import curvature, even_derivative
 from kernelmaps.design.cosines import harmonic_design
-from kernelmaps.design.rank_tables import eigen_table
 from kernelmaps.engine import evaluate
 from kernelmaps.kernels import Cauchy, Gaussian, Laplacian, Matern
 

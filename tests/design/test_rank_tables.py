@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from eigen_tables import eigen_table
 from scipy.special import logsumexp
 
 import kernelmaps as km
@@ -11,7 +12,6 @@ from kernelmaps.design.cosines import harmonic_design, log_p_norm, refined_desig
 from kernelmaps.design.problem import build_problem
 from kernelmaps.design.rank_tables import (
     RankTable,
-    eigen_table,
     grid_kernel,
     minimax_table,
     rank_bound,
@@ -76,28 +76,6 @@ def test_other_errors_have_their_own_tables(error):
     table = minimax_table(grid, 3)
     assert bound <= table.max_error <= 1.3 * bound
     assert table.max_error < km.design_map("chi2", 3, error=error).max_error
-
-
-def test_eigen_table_has_the_least_mean_square():
-    grid = grid_kernel("chi2", np.arange(1, 256))
-    x = grid.values
-    gram = grid.gram(x)
-    eigen, best = eigen_table(grid, 5)(x), km.design_map("chi2", 5, method="minimax")(x)  # shipped
-
-    def rms(phi):
-        return np.sqrt(np.mean((gram - phi @ phi.T) ** 2))
-
-    tail = np.linalg.eigvalsh(gram)[:-5]
-    assert rms(eigen) <= 1.001 * np.sqrt(np.sum(tail**2)) / 255  # Eckart-Young
-    assert rms(eigen) < 0.5 * rms(best)
-
-
-def test_eigen_table_of_a_kernel_of_lower_rank_is_exact():
-    """1 + xy has rank two: the other columns are zero, not the quotient of two roundings."""
-    grid = grid_kernel(Additive(lambda x, y: 1 + x * y), (0, 1))
-    table = eigen_table(grid, 4)
-    assert table.max_error < 1e-12
-    assert np.sum(np.any(np.abs(table(grid.fine)) > 1e-12, axis=0)) == 2
 
 
 def test_high_norms_and_their_gradients(seed):

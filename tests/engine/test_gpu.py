@@ -13,7 +13,6 @@ import kernelmaps as km
 from kernelmaps.engine import apply
 from kernelmaps.engine.piecewise import spec_of, table_of
 from kernelmaps.engine.table import AFFINE, Table
-from kernelmaps.engine.table.layout import layout_of
 
 # Coefficients and positions are rounded once each, and the sums of a polynomial a few times; the
 # angles of Fourier features lose the digits that they have before the point.
@@ -261,8 +260,6 @@ def test_products_without_a_kernel_of_their_own(gpu, seed):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("outputs", [1, 3, 10, 40])
 def test_sums_over_the_features(gpu, outputs, dtype, seed):
-    from kernelmaps.engine.table.dot import sum_table
-
     rng = np.random.default_rng(seed)
     d = 43  # not a whole number of tiles
     coef = [rng.normal(size=(6, 4, outputs)) for _ in range(d)]
@@ -271,13 +268,13 @@ def test_sums_over_the_features(gpu, outputs, dtype, seed):
         AFFINE, 3, coef, np.arange(d), origin=lo, resolution=scale, clip_low=0.0, clip_high=1.0
     )
     X = rng.random((50, d)).astype(dtype)
-    found, outside = gpu.sums(sum_table(table, np.dtype(dtype)), X, gpu.FINITE)
+    found, outside = gpu.sums(table, X, gpu.FINITE)
     wanted = apply(spec_of(table), X.astype(float)).reshape(50, d, outputs).sum(axis=1)
     # So many cubics with coefficients of size one; positions in bins of 1/6 have 3 bits fewer.
     np.testing.assert_allclose(found, wanted, rtol=0, atol=d * 8 * 8 * np.finfo(dtype).eps)
     assert not outside
     X[7, 8] = 1.5
-    assert gpu.sums(sum_table(table, np.dtype(dtype)), X, gpu.FINITE)[1]
+    assert gpu.sums(table, X, gpu.FINITE)[1]
 
 
 @pytest.fixture
@@ -297,18 +294,15 @@ def cupy(monkeypatch):
 
 
 def test_arrays_of_cupy_are_seen_as_tensors_and_back(gpu, launched, cupy, seed):
-    from kernelmaps.engine.table.dot import sum_table
-
     X = histograms(seed)
     rows = X.view(cupy.ndarray)
     spec = km.HomogeneousMap().fit(X).spec_
     Z, _ = gpu.apply(spec, rows, check=gpu.FINITE)
     table = smooth_cubics(np.random.default_rng(seed), 13, 7, 2)
-    scores, _ = gpu.sums(sum_table(table, np.dtype(np.float64)), rows, gpu.FINITE)
+    scores, _ = gpu.sums(table, rows, gpu.FINITE)
     anchors = km.AnchorMap("chi2", 12, anchors="uniform", n_neighbors=2).fit(X).spec_
-    bins = layout_of(table_of(anchors)).bins
     ends = np.stack([np.full(13, -np.inf), np.full(13, np.inf)])
-    codes, inside = gpu.encode(bins, ends, 256.0, rows, np.dtype(np.uint16))
+    codes, inside = gpu.encode(table_of(anchors), ends, 256.0, rows, np.dtype(np.uint16))
     assert launched == ["transform", "dot", "encode"]
     assert inside
     for found in (Z, scores, codes):

@@ -88,13 +88,12 @@ def test_maps_compile(compiled, name, dtype):
 
 def test_sums_compile(compiled):
     from kernelmaps.engine import gpu
-    from kernelmaps.engine.table.dot import sum_table
 
     table = smooth_cubics(np.random.default_rng(0), 13, 7, 10)
     for dtype in (np.float32, np.float64):
         X = histograms(0).astype(dtype)
         with np.errstate(all="ignore"):  # as above
-            gpu.sums(sum_table(table, np.dtype(dtype)), X, gpu.FINITE)
+            gpu.sums(table, X, gpu.FINITE)
     assert [kernel for kernel, _ in compiled] == ["dot", "dot"]
 
 

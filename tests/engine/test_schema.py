@@ -106,7 +106,7 @@ def test_a_hermite_map_that_writes_elsewhere_is_refused():
         ("spline", {"band_of": lambda a: a + 9}, {}, "'band_of' is out of range"),
         ("spline", {"band_first": lambda a: a + 9}, {}, "beyond the last column"),
         ("spline", {"secret": lambda a: np.zeros(1)}, {}, "unknown entries 'secret'"),
-        ("spline", {"edges": lambda a: np.zeros(3)}, {}, "uniform bins have no 'edges'"),
+        ("spline", {"edges": lambda a: np.zeros(3)}, {}, "only bins between edges have 'edges'"),
         ("spline", {}, {"degree": 7}, "fill"),
         ("spline", {}, {"degree": True}, "whole number"),
         ("spline", {}, {"binning": 4}, "at most 3"),

@@ -7,9 +7,10 @@ import pytest
 from scipy import sparse
 
 from kernelmaps.engine import encode
-from kernelmaps.engine.encode import _code_bins, _encode_by_formula, encode_within, fraction_bits
+from kernelmaps.engine.encode import _encode_by_formula, encode_within, fraction_bits
 from kernelmaps.engine.piecewise import spec_of, table_of
 from kernelmaps.engine.table import AFFINE, EDGES, Table
+from kernelmaps.engine.table.layout import code_bins
 
 ENCODING = import_module("kernelmaps.engine.encode")  # whose name is that of a function, too
 
@@ -84,7 +85,7 @@ def test_positions_are_those_of_their_rule(dtype, seed):
 @pytest.mark.parametrize("kind", ["even", "quadratic", "geometric"])
 def test_cells_have_one_edge_at_most_and_are_not_many(kind):
     edges = KINDS[kind](None)
-    bins = _code_bins(_table([edges], np.zeros(3, int)))
+    bins = code_bins(_table([edges], np.zeros(3, int)))
     assert np.diff(bins.before).max() == 1
     assert len(bins.before) <= 64 * len(edges)
 

@@ -140,32 +140,6 @@ def test_any_mercer_kernel():
         assert feature_map.certificate_ is None  # nothing is known of its growth
 
 
-def test_large_sets_keep_the_energy(monkeypatch):
-    """Beyond a limit the eigenvectors are extended from as many anchors, and K is never formed.
-
-    Eigenvalues of min on [0, 1] are 4/(π²(2k − 1)²): five of them hold 95 % of their sum, 1/2.
-    """
-    monkeypatch.setattr(placing, "DENSE_LIMIT", 200)
-    component = km.kernels.intersection.component
-    anchors = np.linspace(0, 1, 500)
-    root = square_root(component, anchors, energy=0.95)
-    assert np.sum(root.rows**2) >= 0.95 * anchors.sum()
-    assert root.rows.shape[1] <= 5
-    actual = root.rows[::20] @ root.rows[::20].T
-    gap = component(anchors[::20, None], anchors[::20]) - actual
-    assert np.abs(gap).max() < root.left_out + 1e-12
-
-
-def test_sixty_five_thousand_anchors_map_and_code(monkeypatch):
-    monkeypatch.setattr(placing, "DENSE_LIMIT", 300)
-    X = np.linspace(0, 1, 500)[:, None]
-    feature_map = km.AnchorMap("chi2", 65536, energy=0.999999).fit(X)
-    assert km.kernel_error(feature_map, X[::5]).max < 2e-4
-    codes = feature_map.encode(X)
-    assert codes.dtype == np.uint16
-    assert codes.values[-1, 0] == 65535
-
-
 # Placing
 
 
@@ -199,18 +173,6 @@ def test_kmeans_keeps_its_optimum_beside_an_outlier(seed, far):
     actual = placing.kmeans(*np.unique([far, *x], return_counts=True), 8)
     assert far in actual
     np.testing.assert_allclose(squared_error(x, actual), squared_error(x, alone), rtol=1e-6)
-
-
-@pytest.mark.parametrize("far", [2.0**20, 2.0**32])
-def test_kmeans_of_two_groups_far_apart(seed, far):
-    """Both are clustered alike: the shift is exact for multiples of 1/64."""
-    values = np.unique(np.random.default_rng(seed).integers(0, 4000, 300)) / 64
-    both, ones = np.r_[values, values + far], np.ones(2 * len(values), int)
-    alone = placing.kmeans(values, ones[: len(values)], 6)
-    actual = placing.kmeans(both, ones, 12)
-    np.testing.assert_allclose(
-        squared_error(both, actual), 2 * squared_error(values, alone), rtol=1e-5
-    )
 
 
 def test_spaced_anchors():

@@ -174,18 +174,11 @@ def multiply(A: Any, B: Any, *, out: Any = None) -> Any:
         settings.allow_tf32 = before
 
 
-def concatenate(tensors: list[Any]) -> Any:
-    """Tensors side by side."""
+def join(tensors: list[Any], axis: int) -> Any:
+    """Tensors one below the other (axis 0), or side by side (1)."""
     import torch
 
-    return torch.cat(tensors, dim=1)
-
-
-def stack(tensors: list[Any]) -> Any:
-    """Tensors one below the other."""
-    import torch
-
-    return torch.cat(tensors, dim=0)
+    return torch.cat(tensors, dim=axis)
 
 
 class OutOfMemoryError(MemoryError):

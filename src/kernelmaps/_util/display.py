@@ -56,12 +56,12 @@ class Tabled:
         return html_of(self.table())
 
 
-def text_of(table: Any, width: int = _WIDTH) -> str:
+def text_of(table: Any) -> str:
     """A rich table as plain text."""
     from io import StringIO
 
     stream = StringIO()
-    plain_console(width=width, file=stream, color_system=None).print(table)
+    plain_console(width=_WIDTH, file=stream, color_system=None).print(table)
     return "\n".join(line.rstrip() for line in stream.getvalue().rstrip().split("\n"))
 
 

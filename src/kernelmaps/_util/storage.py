@@ -31,7 +31,6 @@ import secrets
 import shutil
 import stat
 import struct
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from pathlib import Path
@@ -56,17 +55,8 @@ DEEPEST = 64
 
 
 def cache_folder() -> Path:
-    """Folder of designs and downloads: ``KERNELMAPS_CACHE``, or one in the platform's cache."""
-    configured = os.environ.get("KERNELMAPS_CACHE")
-    if configured:
-        return Path(configured)
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    return base / "kernelmaps"
+    """Folder of designs: ``KERNELMAPS_CACHE``, or one in the user's ``.cache``."""
+    return Path(os.environ.get("KERNELMAPS_CACHE") or Path.home() / ".cache" / "kernelmaps")
 
 
 def to_bytes(kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:

@@ -51,18 +51,11 @@ def available_threads() -> int:
     ``NUMBA_NUM_THREADS`` says so. joblib sets that variable in its worker processes, so that
     nested parallelism does not multiply.
     """
-    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
-    granted = _granted_processors(affinity, os.environ.get("LOKY_MAX_CPU_COUNT"))
-    stated = os.environ.get("NUMBA_NUM_THREADS", "")
-    return max(1, min(granted, int(stated)) if stated.isdecimal() else granted)
-
-
-@lru_cache(maxsize=8)
-def _granted_processors(affinity: int, limit: str | None) -> int:
-    """joblib's count: it reads the container's quota from files, which takes 0.1 ms."""
     import joblib
 
-    return joblib.cpu_count()
+    granted = joblib.cpu_count()
+    stated = os.environ.get("NUMBA_NUM_THREADS", "")
+    return max(1, min(granted, int(stated)) if stated.isdecimal() else granted)
 
 
 def resolve_threads(n_jobs: int | None) -> int:
@@ -111,14 +104,14 @@ def rows_per_thread(columns: int) -> int:
 
 
 def map_in_threads(
-    function: Callable[[Any], Result], items: Sequence[Any], n_jobs: int | None, grain: int = 1
+    function: Callable[[Any], Result], items: Sequence[Any], n_jobs: int | None
 ) -> list[Result]:
     """``[function(item) for item in items]``, several at a time; see `in_threads`."""
 
     def work(begin: int, end: int) -> list[Result]:
         return [function(item) for item in items[begin:end]]
 
-    return [result for results in in_threads(work, len(items), n_jobs, grain) for result in results]
+    return [result for results in in_threads(work, len(items), n_jobs) for result in results]
 
 
 def in_threads(

@@ -8,7 +8,8 @@ from .application import app
 
 __all__ = ["COMMANDS", "app", "load_commands", "run"]
 
-_FILES = {"choose": "compare", "demo": "compare"}  # of commands that share a file with another
+# Commands that share a file with another one.
+_FILES = {"choose": "compare", "demo": "compare", "merge": "edit"}
 COMMANDS = (
     "demo", "compare", "choose", "fit", "predict", "evaluate", "export", "explain", "edit",
     "merge", "warmup",

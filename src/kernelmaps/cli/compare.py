@@ -18,6 +18,7 @@ from ..evaluation.comparison import compare as compare_methods
 from ..kernels import get
 from . import application as cli
 from .export import MODEL_SUFFIXES, write_model
+from .settings import numbers_between_commas
 
 
 @cli.command
@@ -71,8 +72,8 @@ def compare(
     `kernelmaps compare mine.csv --target label --kernels chi2,intersection --budget 60`
     """
     cli.check_out(report, "a report", (".html", ".htm"))
-    per_feature = _numbers(sizes, "--sizes", int)
-    in_all = _numbers(joint_sizes, "--joint-sizes", int)
+    per_feature = numbers_between_commas(sizes, "sizes", int)
+    in_all = numbers_between_commas(joint_sizes, "joint-sizes", int)
     keep, numeric = [groups] if groups else [], normalize != "none"
     rows, loading_code = _read(data, target, columns, drop, normalize, reading, keep, numeric)
     kernel_names = cli.names(kernels)
@@ -86,7 +87,7 @@ def compare(
         sizes=per_feature,
         joint_sizes=in_all,
         cv=cv,
-        C=_numbers(C, "--C"),
+        C=numbers_between_commas(C, "C"),
         budget=budget if budget != 0 else None,
         name=Path(rows.name).name,
         feature_names=rows.columns if columns is not None or not hasattr(rows.X, "iloc") else None,
@@ -219,12 +220,3 @@ def _parse_kernel(text: str) -> Any:
     except ValueError:
         raise ValueError(f"the width {width!r} of the kernel {name!r} is not a number.") from None
     return kernel.with_parameter(value)
-
-
-def _numbers(text: str, option: str, kind: type = float) -> list[Any]:
-    """Numbers between commas."""
-    try:
-        return [kind(item) for item in text.split(",")]
-    except ValueError:
-        words = "whole numbers" if kind is int else "numbers"
-        raise ValueError(f"{option} must be {words} with commas, got {text!r}.") from None

@@ -1,4 +1,4 @@
-"""kernelmaps edit: a copy of a saved GAM with another effect of a term."""
+"""kernelmaps edit and merge: new models from saved ones."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from ..export.files import save
+from ..export.files import load_with_metadata, save
+from ..models.merging import merge as merge_models
 from . import application as cli
 from .saved_model import SavedModel
-from .settings import numbers_by_name
+from .settings import numbers_between_commas, numbers_by_name
 
 
 @cli.command
@@ -55,7 +56,7 @@ def edit(
     rows: dict[str, Any] = {"refit_intercept": refit_intercept}
     if data is not None:
         rows |= saved.all_rows(data, target=y, with_target=True, exposure=exposure)
-    ends = None if between is None else _numbers(between)
+    ends = between and numbers_between_commas(between, "between", lambda t: float(t) if t else None)
     edited = saved.model.edit(term, numbers_by_name(effect, "effect"), between=ends, **rows)
     save(edited, target, metadata=saved.metadata)
     if json:
@@ -64,9 +65,18 @@ def edit(
     cli.say(f"{edited.edits_[-1]}: {target}")
 
 
-def _numbers(text: str) -> list[float | None]:
-    """Numbers between commas; None where there is none."""
-    try:
-        return [float(part) if part.strip() else None for part in text.split(",")]
-    except ValueError:
-        raise ValueError(f"--between must be LOW,HIGH, got {text!r}.") from None
+@cli.command
+def merge(
+    models: Annotated[
+        list[Path], typer.Argument(metavar="MODELS", help=".kmap files of ridge models of parts.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The .kmap file to write.")],
+) -> None:
+    """Merge ridge models that were fitted on parts of the rows, with the same map.
+
+    Example: `kernelmaps merge january.kmap february.kmap --out both.kmap`
+    """
+    cli.check_out(out, "a model", (".kmap",))
+    parts, metadata = zip(*map(load_with_metadata, models), strict=True)
+    save(merge_models(parts), out, metadata=metadata[0])
+    cli.say(f"{len(parts)} models: {out}")

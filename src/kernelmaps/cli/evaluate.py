@@ -22,7 +22,12 @@ def evaluate(
     data: cli.Data,
     target: Annotated[
         str | None,
-        typer.Option("--target", "-t", help="Column with the true values; default: as in fit."),
+        typer.Option(
+            "--target",
+            "-t",
+            metavar="COLUMN",
+            help="Column with the true values; default: as in fit.",
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File to write the scores to: .json.")
@@ -49,7 +54,7 @@ def evaluate(
     for rows in saved.blocks(file, with_target=True, **options):
         scores.add(rows.X, rows.y, rows.exposure)
     labels, checks = scores.classes is not None, None
-    result = {
+    result: dict[str, Any] = {
         "data": data,
         "task": saved.metadata.get("task") or ("classification" if labels else "regression"),
         "rows": scores.rows,
@@ -74,17 +79,13 @@ def evaluate(
     if json:
         cli.show_json(result)
         return
-    cli.say(_make_table(result))
-    if checks is not None:
-        cli.say(str(checks))
-    if out is not None:
-        cli.say(f"scores: {out}")
-
-
-def _make_table(result: dict[str, Any]) -> Any:
-    shown: dict[str, Any] = {"rows": f"{result['rows']:,}"}
+    shown: dict[str, Any] = {"rows": f"{scores.rows:,}"}
     shown |= {METRICS[name]: value for name, value in result["scores"].items()}
     for name, values in list(result["classes"].items())[:20]:
         numbers = f"recall {values['recall']:.4g}, precision {values['precision']:.4g}"
         shown[f"class {name}"] = f"{numbers} ({int(values['rows'])} rows)"
-    return two_columns(shown, f"{result['task']} on {result['data']}")
+    cli.say(two_columns(shown, f"{result['task']} on {data}"))
+    if checks is not None:
+        cli.say(str(checks))
+    if out is not None:
+        cli.say(f"scores: {out}")

@@ -4,9 +4,6 @@ r"""Placement of a feature's anchors, and square roots of their kernel (Wang et 
 fails on anchor kernels: an anchor at 0 makes a zero row, and 50 anchors of χ² have a numerical rank
 of 13. So K = U Λ Uᵀ, with rounding's negative eigenvalues set to zero, and Q = U Λ^{1/2}, largest
 first: the best r columns of all, the fewest with Σ λ ≥ energy · trace K, or `rank` of them.
-
-More than 1024 anchors: the eigenvectors are extended from as many of them, spread evenly, by the
-formula of Nyström. What it leaves out is again positive semi-definite, and so counts in the energy.
 """
 
 from __future__ import annotations
@@ -17,8 +14,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-
-from .._util.threads import row_blocks
 
 _MAX_CELLS = 2**28  # entries of the table of split points in k-means
 
@@ -67,25 +62,20 @@ def kmeans(values: np.ndarray, counts: np.ndarray, n: int) -> np.ndarray:
 
 def column_values(X: Any) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Distinct values of each column of a dense or CSC matrix, sorted, and their counts."""
+    if not sparse.issparse(X):
+        pairs = [np.unique(column, return_counts=True) for column in np.ascontiguousarray(X.T)]
+        return [values.astype(np.float64) for values, _ in pairs], [counts for _, counts in pairs]
     n_rows, d = X.shape
-    if sparse.issparse(X):
-        stored = np.diff(X.indptr)
-        with_zeros = np.flatnonzero(stored < n_rows)
-        columns = np.concatenate([np.repeat(np.arange(d), stored), with_zeros])
-        values = np.concatenate([X.data, np.zeros(len(with_zeros))])
-        times = np.concatenate([np.ones(len(X.data), np.intp), (n_rows - stored)[with_zeros]])
-        order = np.lexsort((values, columns))
-        columns, values, times = columns[order], values[order], times[order]
-        is_new = np.append(True, (np.diff(values) != 0) | (np.diff(columns) != 0))
-        counts = np.add.reduceat(times, np.flatnonzero(is_new))
-        n_values = np.bincount(columns[is_new])
-    else:
-        values = np.sort(np.ascontiguousarray(X.T))
-        is_new = np.diff(values, prepend=0, axis=1) != 0
-        is_new[:, 0] = True
-        counts = np.diff(np.flatnonzero(is_new), append=X.size)
-        n_values = is_new.sum(axis=1)
-    ends = np.cumsum(n_values)[:-1]
+    stored = np.diff(X.indptr)
+    with_zeros = np.flatnonzero(stored < n_rows)
+    columns = np.concatenate([np.repeat(np.arange(d), stored), with_zeros])
+    values = np.concatenate([X.data, np.zeros(len(with_zeros))])
+    times = np.concatenate([np.ones(len(X.data), np.intp), (n_rows - stored)[with_zeros]])
+    order = np.lexsort((values, columns))
+    columns, values, times = columns[order], values[order], times[order]
+    is_new = np.append(True, (np.diff(values) != 0) | (np.diff(columns) != 0))
+    counts = np.add.reduceat(times, np.flatnonzero(is_new))
+    ends = np.cumsum(np.bincount(columns[is_new]))[:-1]
     return np.split(values[is_new].astype(np.float64), ends), np.split(counts, ends)
 
 
@@ -95,9 +85,6 @@ def cover_radius(anchors: np.ndarray, low: float, high: float) -> float:
     return float(max(*ends, np.max(np.diff(anchors), initial=0.0) / 2, 0.0))
 
 
-DENSE_LIMIT = 1024
-"""Anchors whose kernel matrix is decomposed; more of them are extended from as many."""
-_LEAST_EIGENVALUE = 1e-12  # of the largest: rounding of kernel values decides about smaller ones
 _EPS = float(np.finfo(np.float64).eps)
 
 Component = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -120,10 +107,7 @@ class Root:
 
 
 def square_root(
-    component: Component,
-    anchors: np.ndarray,
-    energy: float = 0.99,
-    rank: int | None = None,
+    component: Component, anchors: np.ndarray, energy: float = 0.99, rank: int | None = None
 ) -> Root:
     """Feature maps of anchors.
 
@@ -138,34 +122,15 @@ def square_root(
     rank : int, optional
         Number of columns to keep instead (never more than K has).
     """
-    n = len(anchors)
-    points = anchors[np.linspace(0, n - 1, min(n, DENSE_LIMIT)).astype(int)]
-    diagonal = np.asarray(component(anchors, anchors), dtype=np.float64)
-    kernel, total = _matrix(component, points), float(diagonal.sum())
+    kernel = _matrix(component, anchors)
     values, vectors = np.linalg.eigh(kernel)
-    _check_semidefinite(values, n)
-    if len(points) == n:
-        keep = _leading(values, energy, rank, float(np.maximum(values, 0).sum()))
-        rows = vectors[:, ::-1][:, :keep] * np.sqrt(np.maximum(values[::-1][:keep], 0.0))
-        rows[~kernel.any(axis=1)] = 0.0  # c(0, ·) = 0 gives a zero row, not a row of roundings
-    else:
-        some = values > _LEAST_EIGENVALUE * values[-1]
-        whitening = vectors[:, some] / np.sqrt(values[some])
-        blocks = row_blocks(n, 8 * len(points))
-        rows = np.concatenate([component(anchors[b, None], points) @ whitening for b in blocks])
-        values, axes = np.linalg.eigh(rows.T @ rows)
-        keep = _leading(values, energy, rank, total)
-        share = float(values[-keep:].sum() / total) if total else 1.0
-        if rank is None and share < energy - 1e-9:
-            raise ValueError(
-                f"AnchorMap: {keep} columns on {n} anchors hold {share:.6f} of the kernel's "
-                "energy, and no more are found from these. Ask for less energy, a fixed rank, or "
-                f"at most {DENSE_LIMIT} anchors."
-            )
-        rows = rows @ axes[:, ::-1][:, :keep]
+    _check_semidefinite(values)
+    keep = _leading(values, energy, rank)
+    rows = vectors[:, ::-1][:, :keep] * np.sqrt(np.maximum(values[::-1][:keep], 0.0))
+    rows[~kernel.any(axis=1)] = 0.0  # c(0, ·) = 0 gives a zero row, not a row of roundings
     # Signs of the columns are fixed, so that equal input is equal output.
     rows = np.ascontiguousarray(rows * np.where(rows.sum(axis=0) < 0, -1.0, 1.0))
-    left_out = np.max(diagonal - (rows**2).sum(axis=1), initial=0.0)
+    left_out = np.max(np.diag(kernel) - (rows**2).sum(axis=1), initial=0.0)
     return Root(rows, float(left_out))
 
 
@@ -188,25 +153,24 @@ def _matrix(component: Component, anchors: np.ndarray) -> np.ndarray:
     return (kernel + kernel.T) / 2
 
 
-def _check_semidefinite(eigenvalues: np.ndarray, n: int) -> None:
+def _check_semidefinite(eigenvalues: np.ndarray) -> None:
     """Rounding makes eigenvalues as low as −N eps λ_max; anything lower is the kernel's own."""
     allowed = 100 * len(eigenvalues) * _EPS * float(np.abs(eigenvalues).max())
     if eigenvalues[0] < -allowed:
-        which = "the" if len(eigenvalues) == n else f"{len(eigenvalues)} of the"
         raise ValueError(
             "AnchorMap: the kernel's component is not positive semi-definite on "
-            f"{which} {n} anchors: the most negative eigenvalue of its matrix is "
+            f"the {len(eigenvalues)} anchors: the most negative eigenvalue of its matrix is "
             f"{eigenvalues[0]:.6g} (the largest is "
             f"{eigenvalues[-1]:.6g}). A feature map exists for Mercer kernels only."
         )
 
 
-def _leading(eigenvalues: np.ndarray, energy: float, rank: int | None, total: float) -> int:
-    """How many of the (ascending) eigenvalues to keep for a share of a total, at least one."""
+def _leading(eigenvalues: np.ndarray, energy: float, rank: int | None) -> int:
+    """How many of the (ascending) eigenvalues to keep for a share of their sum, at least one."""
     values = np.maximum(eigenvalues[::-1], 0.0)
     keep = max(1, int((values > len(values) * _EPS * values[0]).sum()))
     if rank is not None:
         keep = min(rank, keep)
     elif energy < 1:
-        keep = min(keep, int(np.searchsorted(np.cumsum(values), energy * total)) + 1)
+        keep = min(keep, int(np.searchsorted(np.cumsum(values), energy * values.sum())) + 1)
     return keep

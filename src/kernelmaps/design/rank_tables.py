@@ -39,7 +39,6 @@ from typing import Any
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebvander
-from scipy.sparse.linalg import ArpackError, eigsh
 
 from .._util.arguments import argument
 from .._util.threads import cached_property
@@ -50,8 +49,6 @@ Curve = Callable[[np.ndarray], np.ndarray]
 _EPSILON = float(np.finfo(float).eps)
 _POWERS = (8, 32, 128, 512)  # p of the norms that approach the largest error
 _BAND = 48  # rows of a Gram matrix at a time: they stay in a cache
-_DENSE = 400
-"""Points up to which all eigenvectors of a Gram matrix are computed at once."""
 _SCATTERED = 8
 """Random starts of a kernel with a kink; with 24, bounds are larger by at most 3 %."""
 
@@ -360,23 +357,6 @@ def _basis(kernel: GridKernel, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return kernel.envelope(nodes)[:, None] * q * root, np.linalg.inv(r) * root
 
 
-def eigen_table(kernel: GridKernel, n_columns: int) -> RankTable:
-    """Rank-D map of least mean square error over the domain.
-
-    On an interval the eigenproblem is weighed by the spacing of its points (a quadrature of the
-    integral operator), on a set of values all count alike. Eigenvectors extend to the table's
-    nodes by the Nyström formula ψ_j(x) = Σ_i k(x, x_i) d_i v_ij / √λ_j.
-    """
-    points = kernel.fine
-    d = np.ones(points.size) if kernel.values is not None else np.sqrt(np.gradient(points))
-    values, vectors = _leading(kernel.gram(points), d, n_columns)
-    cross = kernel.component(kernel.nodes[:, None], points[None, :])
-    # A kernel of lower rank leaves columns of zeros: its other eigenvalues are rounding.
-    some = values > points.size * np.finfo(float).eps * np.max(values)
-    root = np.where(some, np.sqrt(np.where(some, values, 1.0)), np.inf)
-    return _fit_table(kernel, cross @ (d[:, None] * vectors) / root)
-
-
 def minimax_table(kernel: GridKernel, n_columns: int, curves: Sequence[Curve] = ()) -> RankTable:
     """Rank-D map of minimax error.
 
@@ -409,12 +389,9 @@ def minimax_table(kernel: GridKernel, n_columns: int, curves: Sequence[Curve] = 
     if kernel.rough:
         finer = kernel.spread(257)
         best_table = _descend(kernel, finer, best_table(finer), powers=_POWERS[-2:], steps=150)
-    tables = [eigen_table(kernel, n_columns)]
-    for curve in curves:
-        tables.append(
-            _fit_table(kernel, _pad_columns(curve(best_table.nodes), n_columns), best_table.nodes)
-        )
-    return min([best_table, *tables], key=lambda table: table.max_error)
+    fitted = (_pad_columns(curve(best_table.nodes), n_columns) for curve in curves)
+    tables = [best_table, *(_fit_table(kernel, values, best_table.nodes) for values in fitted)]
+    return min(tables, key=lambda table: table.max_error)
 
 
 def _pad_columns(values: np.ndarray, n_columns: int) -> np.ndarray:
@@ -423,29 +400,14 @@ def _pad_columns(values: np.ndarray, n_columns: int) -> np.ndarray:
 
 
 def _leading(gram: np.ndarray, d: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The largest eigenvalues of a weighted Gram matrix, and their vectors.
-
-    A few of a large matrix come from Lanczos, in a tenth of the time of all of them. Its start is
-    random: an even one is orthogonal to the odd functions of a symmetric domain.
-    """
-    matrix = d[:, None] * gram * d
-    if d.size > max(_DENSE, 8 * count):
-        start = np.random.default_rng(0).standard_normal(d.size)
-        try:
-            values, vectors = eigsh(matrix, count, which="LA", v0=start)
-        except ArpackError:
-            values, vectors = np.linalg.eigh(matrix)
-    else:
-        values, vectors = np.linalg.eigh(matrix)
+    """The largest eigenvalues of a weighted Gram matrix, and their vectors."""
+    values, vectors = np.linalg.eigh(d[:, None] * gram * d)
     keep = np.argsort(-values)[:count]
     return values[keep], vectors[:, keep]
 
 
-def _fit_table(
-    kernel: GridKernel, values: np.ndarray, nodes: np.ndarray | None = None
-) -> RankTable:
+def _fit_table(kernel: GridKernel, values: np.ndarray, nodes: np.ndarray) -> RankTable:
     """A table through values on the nodes."""
-    nodes = kernel.nodes if nodes is None else nodes
     if not kernel.rough:
         basis, back = _basis(kernel, nodes)
         values = back @ np.linalg.lstsq(basis, values, rcond=None)[0]

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy
 
 from .._util.compiling import interpreted, make_read_only
+from .._util.devices import namespace_of
 from .._util.sparse import check_sparse, is_sparse
 from .._util.threads import BLOCK_BYTES, in_threads, limit_threads, row_blocks, rows_per_thread
 from . import gpu
 from .extent import Extent, extent_of
 from .families import CURVES, apply_joint, joint_columns
 from .outputs import check_out, note_path, output_dtype
-from .reference import evaluate, evaluate_table, namespace, real_rows
+from .reference import evaluate, evaluate_table, real_rows
 from .spec import Spec, check_width
 from .table import CODE, Table
 from .table.layout import layout_of
@@ -62,7 +63,8 @@ def apply(
     check_width(spec, X.shape[1])
     if spec.family == "piecewise" and spec.numbers["binning"] == CODE:
         _check_codes(spec, X)
-    if out is not None and _overlaps(out, X):
+    parts = (X.data, X.indices, X.indptr) if is_sparse(X) else (X,)
+    if out is not None and any(np.may_share_memory(out, array) for array in parts):
         X = X.copy()  # results of the first rows would change the values of later ones
     if spec.family == "chain":
         return _apply_chain(spec, X, out, n_jobs)
@@ -75,12 +77,6 @@ def apply(
     if is_sparse(X):
         return _apply_additive_csr(spec, X, out, extent, n_jobs)
     return _apply_additive_dense(spec, X, out, extent, n_jobs)
-
-
-def _overlaps(out: Any, X: Any) -> bool:
-    """Whether the output may share memory with rows: by their first and last address."""
-    parts = (X.data, X.indices, X.indptr) if is_sparse(X) else (X,)
-    return any(np.may_share_memory(out, array) for array in parts)
 
 
 def _apply_interpreted(spec: Spec, X: Any, out: Any) -> Any:
@@ -127,7 +123,7 @@ def apply_array_api(spec: Spec, X: Any, check: int = gpu.ANY) -> tuple[Any, bool
         note_path(f"gpu:{spec.family}")
         return gpu.apply(spec, X, check=check)
     note_path(f"reference:{spec.family}")
-    return evaluate(spec, real_rows(X, namespace(X))), False
+    return evaluate(spec, real_rows(X, namespace_of(X))), False
 
 
 def apply_sparse_tensor(spec: Spec, X: Any) -> Any:
@@ -160,15 +156,16 @@ def sums_array_api(table: Table, X: Any, check: int = gpu.FINITE) -> tuple[Any, 
 
     Also, whether a value was found that `check` refuses, or that is outside the table's range.
     """
-    xp = namespace(X)
+    xp = namespace_of(X)
     if gpu.usable_for(X):
         note_path("gpu:sums")
-        return gpu.sums(_sum_table(table, _precision(xp, X)), X, check)
+        return gpu.sums(table, X, check)
     note_path("reference:sums")
     X, outputs = real_rows(X, xp), int(table.width[0])
     ends = (end[table.set_of] for end in (table.clip_low, table.clip_high))
     put = partial(xp.asarray, dtype=X.dtype, device=X.device)
-    low, high = (put(end.astype(_precision(xp, X))) for end in ends)
+    kind = np.float64 if X.dtype == xp.float64 else np.float32
+    low, high = (put(end.astype(kind)) for end in ends)
     parts, inside = [xp.zeros((0, outputs), dtype=xp.float64, device=X.device)], True
     for rows in row_blocks(X.shape[0], 8 * 8 * table.n_columns):
         block = X[rows, :]
@@ -177,17 +174,6 @@ def sums_array_api(table: Table, X: Any, check: int = gpu.FINITE) -> tuple[Any, 
         shape = (block.shape[0], table.n_features, outputs)
         parts.append(xp.sum(xp.reshape(terms, shape), axis=1, dtype=xp.float64))
     return xp.concat(parts, axis=0), not inside
-
-
-@lru_cache(maxsize=16)
-def _sum_table(table: Table, dtype: np.dtype) -> Any:
-    from .table.dot import sum_table
-
-    return sum_table(table, dtype)
-
-
-def _precision(xp: Any, X: Any) -> np.dtype:
-    return np.dtype(np.float64 if X.dtype == xp.float64 else np.float32)
 
 
 def _apply_additive_dense(
@@ -262,10 +248,15 @@ def _apply_additive_csr(
     extent: Extent | None,
     n_jobs: int | None,
 ) -> Any:
-    if not zero_at_zero(spec):
-        return _fill_csr(spec, X, out, n_jobs)
-    _refuse_out(out, _CSR_RESULT)
     dtype = output_dtype(X.dtype)
+    if not zero_at_zero(spec):  # dense results; of the input, one block at a time is made dense
+        out = check_out(out, (X.shape[0], n_columns(spec, X.shape[1])), dtype)
+        note_path("table:csr-to-dense")
+        for rows in row_blocks(X.shape[0], dtype.itemsize * X.shape[1]):
+            block = X[rows].toarray().astype(dtype, copy=False)
+            _apply_additive_dense(spec, block, out[rows], None, n_jobs)
+        return out
+    _refuse_out(out, _CSR_RESULT)
     data = np.ascontiguousarray(X.data, dtype=dtype)
     table = table_for(spec, dtype, X.shape[1], extent or extent_of(data[None, :], n_jobs))
     if table is None:
@@ -324,19 +315,6 @@ def _formula_csr(
     return scipy.sparse.csr_matrix(parts, shape=shape)
 
 
-def _fill_csr(
-    spec: Spec, X: scipy.sparse.csr_matrix, out: np.ndarray | None, n_jobs: int | None
-) -> np.ndarray:
-    """Dense φ of CSR rows where φ(0) ≠ 0; of the input, one block at a time is made dense."""
-    dtype = output_dtype(X.dtype)
-    out = check_out(out, (X.shape[0], n_columns(spec, X.shape[1])), dtype)
-    note_path("table:csr-to-dense")
-    for rows in row_blocks(X.shape[0], dtype.itemsize * X.shape[1]):
-        block = X[rows].toarray().astype(dtype, copy=False)
-        _apply_additive_dense(spec, block, out[rows], None, n_jobs)
-    return out
-
-
 def _apply_chain(spec: Spec, X: Any, out: np.ndarray | None, n_jobs: int | None) -> np.ndarray:
     """Stage after stage on row blocks, so that no intermediate result is ever stored whole.
 
@@ -347,25 +325,20 @@ def _apply_chain(spec: Spec, X: Any, out: np.ndarray | None, n_jobs: int | None)
     width = stage_columns(head, X.shape[1])
     shape = (X.shape[0], stage_columns(spec, X.shape[1]))
     out = check_out(out, shape, output_dtype(X.dtype))
-    least = 1024 if tail[0].numbers.get("operator") == "matrix" else 512
-    step = max(least, BLOCK_BYTES // (2 * output_dtype(X.dtype).itemsize * width))
+    by_matrix = tail[0].numbers.get("operator") == "matrix"
+    step = max(1024 if by_matrix else 512, BLOCK_BYTES // (2 * out.itemsize * width))
     step = max(1, -(-X.shape[0] // max(1, -(-X.shape[0] // step))))
     for start in range(0, X.shape[0], step):
         rows = slice(start, min(X.shape[0], start + step))
         block = X[rows]
-        if is_sparse(X) and _full_enough(block, tail[0]):
+        # Dense rows are multiplied faster: BLAS makes up for nine zeros in ten.
+        if by_matrix and is_sparse(X) and block.nnz > 0.1 * block.shape[0] * block.shape[1]:
             block = block.toarray()
         Z = apply(head, block, n_jobs=n_jobs)
         for index, stage in enumerate(tail):
             target = out[rows] if index == len(tail) - 1 else None
             Z = apply(stage, Z, out=target, n_jobs=n_jobs)
     return out
-
-
-def _full_enough(block: scipy.sparse.csr_matrix, stage: Spec) -> bool:
-    """Whether dense rows are multiplied faster: BLAS makes up for nine zeros in ten."""
-    by_matrix = stage.numbers.get("operator") == "matrix"
-    return by_matrix and block.nnz > 0.1 * block.shape[0] * block.shape[1]
 
 
 def stage_columns(spec: Spec, n_features: int) -> int:

@@ -10,15 +10,16 @@ import numpy as np
 import scipy
 
 from .._util.compiling import interpreted, make_read_only
+from .._util.devices import namespace_of
 from .._util.sparse import check_sparse, is_sparse
 from .._util.threads import in_threads
 from . import gpu
 from .outputs import note_path, output_dtype
 from .piecewise import spec_of, stored_table, table_of
-from .reference import namespace, positions, real_rows
+from .reference import positions, real_rows
 from .spec import Spec, check_width
 from .table import AFFINE, CODE, EDGES, Table
-from .table.layout import TOP, Bins, bins_of
+from .table.layout import TOP, code_bins
 
 _GRAIN = 2**15  # values that are worth a thread
 _MAX_READABLE = 2**16  # values up to which the readable form is faster than loading a loop
@@ -68,7 +69,7 @@ def encode(spec: Spec, X: Any, *, n_jobs: int | None = None) -> Any:
 
     note_path("encode:csr")
     table = stored_table(spec, output_dtype(X.dtype))
-    bins, encoding = _code_bins(table), _encoding(table, (-np.inf, np.inf), X.shape[1])
+    bins, encoding = code_bins(table), _encoding(table, (-np.inf, np.inf), X.shape[1])
     rows = stored_rows(X.data.astype(table.coef.dtype, copy=False), X.indices, X.indptr)
     out = np.empty(len(rows.data), code_dtype(table))
     in_threads(
@@ -127,7 +128,7 @@ def _encode_dense(
 
     dtype, d = output_dtype(X.dtype), X.shape[1]
     X = np.ascontiguousarray(X, dtype=X.dtype if X.dtype.kind == "u" else dtype)
-    bins, encoding = _code_bins(table), _encoding(table, ends, d, bits)
+    bins, encoding = code_bins(table), _encoding(table, ends, d, bits)
     x, codes = make_read_only(X.reshape(-1)), out.reshape(-1)
     inside = in_threads(
         lambda begin, end: encode_dense(bins, encoding, x, locations_for(TILE), begin, end, codes),
@@ -141,11 +142,11 @@ def _encode_dense(
 def _encode_by_formula(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any, bool]:
     """Codes as numbers, and whether all values were in range, for floats of any library."""
     note_path("encode:reference")
-    xp, table = namespace(X), stored_table(spec, np.dtype(np.float64))
+    xp, table = namespace_of(X), stored_table(spec, np.dtype(np.float64))
     put = partial(xp.asarray, dtype=X.dtype, device=getattr(X, "device", None))
     least, most = (put(np.array(end)) for end in (lower, upper))
     without_nan = xp.where(xp.isnan(X), xp.zeros_like(X), X)
-    bins = _code_bins(table)
+    bins = code_bins(table)
     codes, u = positions(bins, xp.astype(without_nan, xp.float64), xp)
     if table.degree > 0:
         last = xp.asarray(bins.integers[TOP] + 1.0, device=getattr(X, "device", None))
@@ -156,7 +157,7 @@ def _encode_by_formula(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any,
 
 def _encode_array_api(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any, bool]:
     """Codes of another library's rows: by the kernel on a GPU, else by the readable form."""
-    xp = namespace(X)
+    xp = namespace_of(X)
     X = real_rows(X, xp)
     dtype = np.dtype(np.float64 if X.dtype == xp.float64 else np.float32)
     table = stored_table(spec, dtype)
@@ -165,15 +166,7 @@ def _encode_array_api(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any, 
         return xp.astype(codes, getattr(xp, code_dtype(table).name)), inside
     note_path("encode:gpu")
     encoding = _encoding(table, (lower, upper), X.shape[1])
-    return gpu.encode(_code_bins(table), encoding.ends, encoding.unit, X, code_dtype(table))
-
-
-@lru_cache(maxsize=16)
-def _code_bins(table: Table) -> Bins:
-    """Bins whose pieces are codes: those of each set are counted from zero."""
-    if table.signed or table.binning not in (AFFINE, EDGES):
-        raise ValueError("Only uniform bins and bins between edges have codes, not odd extensions.")
-    return bins_of(replace(table, zero_at_zero=False), np.zeros(len(table.origin), np.int64))
+    return gpu.encode(table, encoding.ends, encoding.unit, X, code_dtype(table))
 
 
 def _encoding(table: Table, ends: Any, d: int, bits: int | None = None) -> Any:

@@ -81,12 +81,8 @@ def extent_of_rows(X: np.ndarray, n_jobs: int | None = None) -> Extent:
     if X.size == 0:
         return extent_of(X, n_jobs)
     low, high = column_range(X, n_jobs)
-    least = partial(_least, X, n_jobs)
-    return Extent(float(low.min()), float(high.max()), least, (low, high))
-
-
-def _least(X: np.ndarray, n_jobs: int | None) -> float:
-    return extent_of(X, n_jobs).least
+    ends = float(low.min()), float(high.max())
+    return Extent(*ends, lambda: extent_of(X, n_jobs).least, (low, high))
 
 
 def _extremes(values: np.ndarray, begin: int, end: int) -> np.ndarray:

@@ -194,9 +194,9 @@ def _nystroem_fast(spec: Spec, X: Any, out: np.ndarray) -> np.ndarray:
     kernel, landmarks = _nystroem_kernel(spec.numbers["kernel"]), spec.arrays["landmarks"]
     whitening = spec.arrays["whitening"]
     for rows in row_blocks(X.shape[0], 8 * (len(landmarks) + X.shape[1])):
-        block = X[rows].astype(np.float64)
+        block = X[rows].astype(np.float64, copy=False)
         if whitening.ndim == 2:
-            out[rows] = kernel(block, landmarks) @ whitening
+            np.matmul(kernel(block, landmarks), whitening, out=out[rows], casting="same_kind")
             continue
         values = dense(block)
         for j, factor in enumerate(whitening):

@@ -24,7 +24,7 @@ import numpy as np
 
 from .._util.schema import Lengths, SchemaError, array, boolean, integer
 from .spec import FamilySchema, Spec, check_together, register_schema
-from .table import AFFINE, CODE, EDGES, LOG2, Table
+from .table import AFFINE, EDGES, LOG2, Table
 
 _NUMBERS = ("binning", "degree", "signed", "zero_at_zero")
 
@@ -68,7 +68,14 @@ def _relations(spec: Any, lengths: Lengths) -> None:
     _check_blocks("coef", arrays["coef_start"], block, arrays["coef"])
     _check_blocks("first", arrays["first_start"], bins, arrays["first"])
     _check_columns(arrays, bins, band)
-    _CHECK_BINNING[numbers["binning"]](arrays, bins)
+    binning = numbers["binning"]
+    _check(binning == EDGES or arrays["edges"].size == 0, "only bins between edges have 'edges'")
+    if binning == AFFINE:
+        _check((arrays["resolution"] > 0).all(), "'resolution' of uniform bins must be positive")
+    elif binning == LOG2:
+        _check_octaves(arrays)
+    elif binning == EDGES:
+        _check_edges(arrays, bins)
     if check_together(spec, _BAND):
         _check_band(arrays, numbers, bins, lengths)
 
@@ -99,12 +106,7 @@ def _check_columns(arrays: Any, bins: np.ndarray, band: np.ndarray) -> None:
     _check(np.array_equal(arrays["column"], column), "'column' is not the sum of the widths")
 
 
-def _check_uniform(arrays: Any, bins: np.ndarray) -> None:
-    _check((arrays["resolution"] > 0).all(), "'resolution' of uniform bins must be positive")
-    _check(arrays["edges"].size == 0, "uniform bins have no 'edges'")
-
-
-def _check_octaves(arrays: Any, bins: np.ndarray) -> None:
+def _check_octaves(arrays: Any) -> None:
     origin, resolution = float(arrays["origin"][0]), float(arrays["resolution"][0])
     # Terms of a model differ between features (sets), the bins of their map do not.
     shared = all(np.ptp(arrays[name]) == 0 for name in ("origin", "resolution", "bins"))
@@ -113,7 +115,6 @@ def _check_octaves(arrays: Any, bins: np.ndarray) -> None:
     _check(is_exponent, "'origin' of octaves must be the exponent of the first")
     is_bits = resolution == int(resolution) and 0 <= resolution <= _MOST_BITS
     _check(is_bits, "'resolution' of octaves is a number of bits")
-    _check(arrays["edges"].size == 0, "bins of octaves have no 'edges'")
 
 
 def _check_edges(arrays: Any, bins: np.ndarray) -> None:
@@ -125,18 +126,6 @@ def _check_edges(arrays: Any, bins: np.ndarray) -> None:
     with np.errstate(over="ignore"):
         span = edges[start + bins] - edges[start]
     _check(np.isfinite(span).all(), "the 'edges' of a set are too far apart")
-
-
-def _check_codes(arrays: Any, bins: np.ndarray) -> None:
-    _check(arrays["edges"].size == 0, "codes have no 'edges'")
-
-
-_CHECK_BINNING = {
-    AFFINE: _check_uniform,
-    LOG2: _check_octaves,
-    EDGES: _check_edges,
-    CODE: _check_codes,
-}
 
 
 def _check_band(arrays: Any, numbers: Any, bins: np.ndarray, lengths: Lengths) -> None:

@@ -178,8 +178,10 @@ def _matrix_rows(matrix: np.ndarray, X: Any, rows: slice, out: np.ndarray, colum
         return
     from . import _joint_loops
 
-    stored = _csr_rows(X, rows, out.dtype)
-    _joint_loops.csr_product(*stored, matrix, rows.start, columns.start, out)
+    ends = X.indptr[rows.start : rows.stop + 1]  # slices of the matrix itself would be checked
+    stored = slice(ends[0], ends[-1])
+    data, ends = X.data[stored].astype(out.dtype, copy=False), ends - ends[0]
+    _joint_loops.csr_product(data, X.indices[stored], ends, matrix, rows.start, columns.start, out)
 
 
 def _hadamard_rows(transform: Any, X: Any, rows: slice, out: np.ndarray, columns: slice) -> None:
@@ -198,13 +200,6 @@ def _dct_rows(spec: Spec, X: Any, rows: slice, out: np.ndarray, columns: slice) 
     block = block.astype(out.dtype, copy=False) * spec.arrays["signs"].astype(out.dtype)
     values = dct(block, norm="ortho", axis=1, overwrite_x=True)[:, spec.arrays["rows"]]
     np.multiply(values, spec.arrays["gains"].astype(out.dtype), out=out[rows, columns])
-
-
-def _csr_rows(X: Any, rows: slice, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Values, columns and row ends of a range of CSR rows, without slicing the matrix itself."""
-    ends = X.indptr[rows.start : rows.stop + 1]
-    stored = slice(ends[0], ends[-1])
-    return X.data[stored].astype(dtype, copy=False), X.indices[stored], ends - ends[0]
 
 
 def _project_fast(spec: Spec, X: Any, out: np.ndarray) -> np.ndarray:

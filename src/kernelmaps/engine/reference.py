@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._util.devices import namespace_of
 from .families import CURVES, FAMILIES, array
 from .piecewise import stored_table
 from .spec import Spec
@@ -51,7 +52,7 @@ def evaluate(spec: Spec, X: Array, *, xp: Any = None) -> Array:
     array of shape (n_samples, n_columns)
         φ(X), of the same library and on the same device.
     """
-    xp = namespace(X) if xp is None else xp
+    xp = namespace_of(X) if xp is None else xp
     if spec.family == "chain":
         for stage in spec.parts:
             X = evaluate(stage, X, xp=xp)
@@ -139,7 +140,7 @@ def positions(bins: Bins, X: Array, xp: Any = None) -> tuple[Array, Array]:
     The bin of a value depends on the number, not on the type that holds it. This is the readable
     form of :func:`.table.locate.locate_dense`.
     """
-    xp = namespace(X) if xp is None else xp
+    xp = namespace_of(X) if xp is None else xp
     x = _wide(xp, X)
     x = xp.abs(x) if bins.signed else x
     ends = bins.numbers[[LOW, HIGH]]
@@ -225,12 +226,3 @@ def real_rows(X: Array, xp: Any) -> Array:
         return X
     small = X.dtype in (xp.uint8, getattr(xp, "uint16", xp.uint8))
     return xp.astype(X, xp.float32 if small else xp.float64)
-
-
-def namespace(X: Array) -> Any:
-    """The array-API namespace of an array: of NumPy's, NumPy itself."""
-    if isinstance(X, np.ndarray):
-        return np
-    from array_api_compat import array_namespace
-
-    return array_namespace(X)

@@ -78,7 +78,9 @@ _ANCHORS = (
     ),
 )
 _SERIES = (Family("ChebyshevMap", takes_kernel=False), Family("SeriesMap", takes_kernel=False))
-_NYSTROEM = Family("NystroemMap")
+# Rows at random are chosen faster than centres, and need more columns for the same error.
+_UNIFORM = (("uniform", {"landmarks": "uniform"}),)
+_NYSTROEM = (Family("NystroemMap"), Family("NystroemMap", variants=_UNIFORM))
 # As many landmarks as AnchorMap has anchors. Beyond the fitted range it does not clip.
 _ADDITIVE_NYSTROEM = Family(
     "NystroemMap", variants=(("additive", {"additive": True, "n_landmarks": 100}),)
@@ -130,12 +132,12 @@ def list_families(kernel: Kernel | None) -> list[Family]:
         # Drawn in the ways that the kernel allows, the best first.
         ways = ("orthogonal", "iid") if kernel.isotropic else ("iid",)
         variants = tuple((way, {"sampling": way, "form": "paired"}) for way in ways)
-        families = (Family("RandomFourierMap", variants=variants), _NYSTROEM)
+        families = (Family("RandomFourierMap", variants=variants), *_NYSTROEM)
         sorts = ("stationary",)
     elif isinstance(kernel, Polynomial):  # scikit-learn's sketch is among the baselines
-        families, sorts = (_NYSTROEM,), ("polynomial",)
+        families, sorts = _NYSTROEM, ("polynomial",)
     else:
-        families = (Family("ExponentialMap", takes_kernel=False), _NYSTROEM)
+        families = (Family("ExponentialMap", takes_kernel=False), *_NYSTROEM)
         sorts = ("exponential",)
     return [*families, *plugin_families(sorts)]
 
@@ -194,12 +196,12 @@ def _name_or_kernel(kernel: Kernel | None) -> Any:
 def fit_kernel(name: Any, X: Any, random_state: Any = 0) -> Kernel:
     """A kernel by name, its width taken from the data.
 
-    Stationary kernels get the length scale of `fit_length`'s rule "auto" (half the median
+    Stationary kernels get the length scale of `fit_length`'s rule "auto" (the median
     distance), the exponential ones γ = 1 / mean squared distance, polynomials c = ½ and
     γ = ½ / mean squared length, so that k(x, x) is about 1. A kernel object is taken as it is.
     """
     kernel = kernels.get(name)
-    if isinstance(name, Kernel) or get_sort(kernel) in ("additive", "skewed"):
+    if isinstance(name, Kernel) or get_sort(kernel) == "additive":
         return kernel
     rng = generator(random_state)
     rows = X[np.sort(rng.permutation(X.shape[0])[:300])]

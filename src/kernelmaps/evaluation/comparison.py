@@ -57,9 +57,10 @@ ROWS_PER_SECOND = 250
 """Rows that take part for each second of a budget, so that most methods finish."""
 _FEWEST_ROWS = 500  # that take part, and rows on which C is chosen
 _OF_NUMBERS = ("gaussian", "laplacian")  # kernels of columns that are no histograms
-# Cheap methods first; of tables with text, dates or gaps those that are made for them.
-_ORDER = ("linear", "map", "gam", "boosting", "exact", "sklearn")
-_ORDER_OF_TABLES = ("linear", "gam", "boosting", "map", "exact", "sklearn")
+# Cheap methods first, and exact machines, which show what kernels are worth on few rows; of tables
+# with text, dates or gaps those that are made for them.
+_ORDER = ("linear", "exact", "map", "gam", "boosting", "sklearn")
+_ORDER_OF_TABLES = ("linear", "gam", "boosting", "exact", "map", "sklearn")
 _FEWEST_RESULTS = 2  # however small the budget, there is something to compare
 _ERROR_FIT_ROWS = 2000  # rows that a map is fitted to before its error is measured
 _ONE_THREAD_CELLS = 1_000_000  # up to which another library's threads cost more than they bring
@@ -93,16 +94,14 @@ def compare(
 ) -> Comparison:
     """Compare GAMs, kernels, maps and sizes on your data, together with the usual baselines.
 
-    Every method is a pipeline, scored by cross-validation on the same rows and folds. Columns are
-    standardised for stationary kernels and the plain linear model; features are scaled to a mean
-    k(x, x) of 1: a penalty `C` means the same to all.
+    Every method is a pipeline, scored on the same rows and folds. For stationary kernels and linear
+    models columns are standardised; for the same meaning of `C` features have a mean k(x, x) of 1.
 
     Parameters
     ----------
     X : array-like, sparse matrix or data frame of shape (n, d)
-        A frame may hold text, dates and gaps: GAMs, one of them with pairs, take it as it is, and
-        other methods behind a :class:`TableEncoder`. IDs and columns of one value are left out,
-        with a note.
+        A frame may hold text, dates and gaps: GAMs, one with pairs, take it as it is, others behind
+        a :class:`TableEncoder`. IDs and columns of one value are left out, with a note.
     y : array-like of shape (n,), or str
         Classes or real targets; a string names a column of the frame.
     groups : array-like of shape (n,), or str, optional
@@ -111,24 +110,21 @@ def compare(
     maps : sequence of str, map or (label, map), optional
         Names stand for all sizes and kernels of that class; by default all maps of the kernels.
     kernels : sequence of str or Kernel, optional
-        By default χ², intersection, exp-χ² and the Gaussian for data without negative values, else
-        and for tables with categories, dates or gaps the Gaussian and the Laplacian. Names take
-        their widths from the data, objects have theirs.
+        By default χ², intersection, exp-χ² and the Gaussian; with negative values, text, dates or
+        gaps the Gaussian and the Laplacian. Names take widths from the data, objects have theirs.
     sizes, joint_sizes : sequence of int
         Columns per feature of additive maps, columns of joint ones. Splines have ten or more. Of a
         kernel whose exact machine leads, maps with two and four times as many columns are measured.
     with_baselines : bool
         Whether to add a plain linear model, a GAM, exact kernels, scikit-learn's maps, boosting.
-    cv : int
+    cv, exact_rows : int
+        Folds, and the largest number of rows for exact kernel machines.
     C : float or sequence of float
         Penalty of linear models and kernel machines (1/C for ridge regression). Of several values,
         a cross-validation on at most 500 rows chooses one for each method.
     budget : float, optional
-        Seconds. A method is begun if as much time is left as the longest one of its kind so far
-        took (of a new kind: as the longest of the others, on average); the notes name those that
-        were not started. At most 250 random rows for each second take part.
-    exact_rows : int
-        Largest number of rows for exact kernel machines.
+        Seconds. A method is begun if as much time is left as the longest one of its kind took (of a
+        new kind: all on average); notes name the others. At most 250 random rows a second are used.
     name, feature_names, loading_code : str, sequence of str, str
         Names of the data and of its columns, and Python that makes X and y, for the report.
     random_state : int, RandomState, Generator or None
@@ -147,54 +143,37 @@ def compare(
     >>> result = km.compare(X, y, maps=["HomogeneousMap"], kernels=["chi2"], sizes=[3, 7], C=10)
     >>> model = result.estimator().fit(X, y)
     """
-    start, (table, y, groups) = perf_counter(), without_named("compare", X, y, groups)
-    X, encoder, notes = read_rows_of_numbers(table, "compare", select=feature_names is None)
-    names = names_of(table) if encoder is None else encoder.columns_used
-    names = names if feature_names is None else list(map(str, feature_names))
-    is_mixed = encoder is not None and encoder.n_outputs_ > len(encoder.columns_used)
-    y, task, task_notes = _read_targets(X, y, task)
-    penalties, random_state = _check_arguments(X, groups, cv, C, budget), seed_of(random_state)
-    kernels = _OF_NUMBERS if kernels is None and is_mixed else kernels
-    pairs = _fit_kernels(kernels, X, random_state, notes)
+    start, random_state = perf_counter(), seed_of(random_state)
+    problem, facts, notes = _read_problem(X, y, groups, task, cv, random_state, feature_names)
+    penalties = _check_arguments(problem, C, budget)
+    X, task, is_mixed = problem.X, problem.task, problem.is_mixed
+    pairs = _fit_kernels(kernels or (_OF_NUMBERS if is_mixed else None), X, random_state, notes)
     middle = sorted(penalties)[len(penalties) // 2]
-    model = linear_model(task, middle)
-    make_maps = partial(_map_methods, maps, model, random_state)
-    methods = make_maps([*pairs, (None, None)], sizes, joint_sizes)
-    methods += [_wrap_map(item, model) for item in maps or [] if not isinstance(item, str)]
+    make_maps = partial(_map_methods, maps, linear_model(task, middle), random_state)
+    methods = make_maps([*pairs, (None, None)], sizes, joint_sizes, own=True)
     if with_baselines:
         limits = {"size": max(joint_sizes), "exact_rows": exact_rows, "sparse": sparse.issparse(X)}
         methods += baselines(pairs, task, middle, with_pairs=is_mixed, **limits)
-    order = _ORDER_OF_TABLES if is_mixed else _ORDER
-    methods.sort(key=lambda method: order.index(method.kind))
-    _check_methods(methods, maps, kernels)
-
-    def larger_maps(rows: list[dict[str, Any]]) -> list[Method]:
-        leading = [pair for pair in pairs if kernel_label(pair[0]) == _leading_kernel(rows)]
-        more, many = ([2 * max(columns), 4 * max(columns)] for columns in (sizes, joint_sizes))
-        return make_maps(leading, more, many)
-
+    methods = _order_methods(methods, _ORDER_OF_TABLES if is_mixed else _ORDER, maps, kernels)
+    larger_maps = partial(_larger_maps, make_maps, pairs, (sizes, joint_sizes))
+    data = {"name": name, "C": penalties, "loading_code": loading_code, **facts}
     most_rows = None if budget is None else max(_FEWEST_ROWS, int(ROWS_PER_SECOND * budget))
-    problem = Problem(X, y, task, cv, random_state, encoder, table, groups).sample(most_rows)
-    data = {
-        "name": name, "C": penalties, "loading_code": loading_code, "names": names, "folds": cv,
-        "rows": X.shape[0], "columns": len(names) if names else X.shape[1],
-        "sparse": bool(sparse.issparse(X)), "random_state": random_state, "dtype": str(X.dtype),
-        "compared_rows": problem.X.shape[0], "grouped": groups is not None,
-    }  # fmt: skip
-    deadline, result = np.inf if budget is None else start + budget, Comparison(task, data)
-    result = _measure_all(methods, larger_maps, problem, penalties, deadline, progress, result)
-    notes = [*notes, *task_notes, *result.notes]
-    return replace(result, notes=notes, seconds=perf_counter() - start)
+    work = methods, larger_maps, problem.sample(most_rows), penalties, start + (budget or np.inf)
+    result = _measure_all(*work, progress, Comparison(task, data, notes=notes))
+    return replace(result, seconds=perf_counter() - start)
 
 
-def _leading_kernel(rows: Sequence[dict[str, Any]]) -> str | None:
-    """The kernel of the best exact machine, if its score is above that of all maps."""
-    scores = [
-        [(row["score"], row["kernel"]) for row in rows if row["kind"] == kind and "score" in row]
-        for kind in ("map", "exact")
-    ]
-    (mapped, _), (exact, kernel) = (max(items, default=(np.inf, "")) for items in scores)
-    return kernel if exact > mapped + LARGEST_TIE else None
+def _larger_maps(
+    make_maps: Callable[..., list[Method]], pairs: list[tuple[Kernel, Any]],
+    sizes: tuple[Sequence[int], ...], rows: list[dict[str, Any]],
+) -> list[Method]:  # fmt: skip
+    """Maps with more columns of the kernel whose exact machine is ahead of all maps."""
+    scores = [(row["score"], row["kind"], row["kernel"]) for row in rows if "score" in row]
+    exact, _, kernel = max((s for s in scores if s[1] == "exact"), default=(0.0, "", ""))
+    mapped = max((score for score, kind, _ in scores if kind == "map"), default=np.inf)
+    pairs = [pair for pair in pairs if kernel_label(pair[0]) == kernel]
+    pairs = pairs if exact > mapped + LARGEST_TIE else []
+    return make_maps(pairs, *([2 * max(columns), 4 * max(columns)] for columns in sizes))
 
 
 # ---- measuring ----------------------------------------------------------------------------------
@@ -226,6 +205,12 @@ class Problem:
         with warnings.catch_warnings(action="ignore"):  # rare classes in a small sample
             folds = splitter(cv, shuffle=True, random_state=self.random_state)
             return list(folds.split(self.X, self.y, groups))
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether it is a table with more than numbers: categories, dates or gaps."""
+        encoder = self.encoder
+        return encoder is not None and encoder.n_outputs_ > len(encoder.columns_used)
 
     def rows(self, method: Method, rows: np.ndarray) -> Any:
         """Some rows as a method takes them: floats for scikit-learn's maps, dense for boosting."""
@@ -447,6 +432,23 @@ def measure_error(method: Method, problem: Problem) -> KernelError | None:
 # ---- what is compared ---------------------------------------------------------------------------
 
 
+def _read_problem(
+    X: Any, y: Any, groups: Any, task: str, cv: int, random_state: int, names: Any
+) -> tuple[Problem, dict[str, Any], list[str]]:
+    """All rows that may be compared, facts about them, and notes."""
+    table, y, groups = without_named("compare", X, y, groups)
+    X, encoder, notes = read_rows_of_numbers(table, "compare", select=names is None)
+    names = names or (names_of(table) if encoder is None else encoder.columns_used)
+    y, task, task_notes = _read_targets(X, y, task)
+    facts = {
+        "names": names, "rows": X.shape[0], "columns": len(names) if names else X.shape[1],
+        "sparse": sparse.issparse(X), "grouped": groups is not None, "folds": cv,
+        "random_state": random_state,
+    }  # fmt: skip
+    problem = Problem(X, y, task, cv, random_state, encoder, table, groups)
+    return problem, facts, [*notes, *task_notes]
+
+
 def _read_targets(X: Any, y: Any, task: str) -> tuple[np.ndarray, str, list[str]]:
     """Targets and task, with the reason for it."""
     if y is None:
@@ -467,13 +469,14 @@ def _read_targets(X: Any, y: Any, task: str) -> tuple[np.ndarray, str, list[str]
     return y, decided.name, notes
 
 
-def _check_arguments(X: Any, groups: Any, cv: int, C: Any, budget: float | None) -> list[float]:
+def _check_arguments(problem: Problem, C: Any, budget: float | None) -> list[float]:
     """The penalties; wrong arguments are refused."""
     penalties: list[float] = np.atleast_1d(np.asarray(C)).tolist()
     if not penalties:
         raise ValueError(f"compare: {parameter('C')} must have at least one value, got none.")
     for penalty in penalties:
         check_positive("compare", "C", penalty)
+    X, cv, groups = problem.X, problem.cv, problem.groups
     if not isinstance(cv, int) or cv < 2 or cv > X.shape[0]:
         raise argument_error("compare", "cv", cv, f"between 2 and the {X.shape[0]} rows")
     if groups is not None:
@@ -485,7 +488,10 @@ def _check_arguments(X: Any, groups: Any, cv: int, C: Any, budget: float | None)
     return penalties
 
 
-def _check_methods(methods: list[Method], maps: Any, kernels: Any) -> None:
+def _order_methods(
+    methods: list[Method], kinds: Sequence[str], maps: Any, kernels: Any
+) -> list[Method]:
+    """Methods by their kinds; refuses none at all, and labels that occur twice."""
     if not methods:
         raise ValueError(
             f"compare: nothing to compare for {argument('maps', maps)}, "
@@ -495,6 +501,7 @@ def _check_methods(methods: list[Method], maps: Any, kernels: Any) -> None:
     twice = sorted({label for label in labels if labels.count(label) > 1})
     if twice:
         raise ValueError(f"compare: these labels occur twice: {twice}. Give (label, map) pairs.")
+    return sorted(methods, key=lambda method: kinds.index(method.kind))
 
 
 def _fit_kernels(
@@ -522,8 +529,12 @@ def _map_methods(
     random_state: int,
     pairs: Sequence[tuple[Kernel | None, Any]],
     *sizes: Sequence[int],
+    own: bool = False,
 ) -> list[Method]:
-    """Maps of all kernels and sizes (of additive and of joint ones), small ones first."""
+    """Maps of all kernels and sizes (of additive and of joint ones), small ones first.
+
+    The user's `own` maps come last.
+    """
     names = None if maps is None else [item for item in maps if isinstance(item, str)]
     for unknown in [n for n in names or [] if n not in PLUGINS and not hasattr(kernelmaps, n)]:
         raise ValueError(
@@ -542,7 +553,9 @@ def _map_methods(
                 label = candidate.label if plain else f"{candidate.label}, {name}"
                 made = map_method(label, candidate.make(), name, model, scaler)
                 methods.append((candidate.size, made))
-    return [made for _, made in sorted(methods, key=itemgetter(0))]
+    methods = [made for _, made in sorted(methods, key=itemgetter(0))]
+    objects = [item for item in maps or [] if own and not isinstance(item, str)]
+    return methods + [_wrap_map(item, model) for item in objects]
 
 
 def _wrap_map(item: Any, model: Any) -> Method:

@@ -91,7 +91,10 @@ def kernel_error(map: Any, X: Any, Y: Any = None, *, kernel: Any = None) -> Kern
     >>> km.kernel_error(km.DesignedMap("chi2", 7), X).max < 1e-3
     True
     """
-    map = _fit_if_needed(map, X)
+    try:
+        check_is_fitted(map)
+    except NotFittedError:
+        map = clone(map).fit(X)
     truth = _kernel_of(map, kernel)
     left = _rows(map.transform(X))
     right = left if Y is None else _rows(map.transform(Y))
@@ -142,14 +145,6 @@ class _ErrorSums:
         relative = rms / size if size else float(rms > 0)
         bias = self.total / self.pairs
         return KernelError(self.largest, rms, relative, bias, self.pairs, parts or {}, size)
-
-
-def _fit_if_needed(map: Any, X: Any) -> Any:
-    try:
-        check_is_fitted(map)
-    except NotFittedError:
-        return clone(map).fit(X)
-    return map
 
 
 def _kernel_of(map: Any, kernel: Any) -> kernels.Kernel:

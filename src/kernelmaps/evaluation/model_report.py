@@ -125,11 +125,11 @@ def model_report(
     names = None if feature_names is None else [shape.name for shape in shapes]
     data = _describe(report_rows, shapes, target, held_out)
     selected = _selected(report_rows, rows)
-    data |= {
-        "title": title or data["title"],
-        "rows": _rows(report_rows, selected, names),
-        "form": _form(report_rows, selected),
-    }
+    data |= {"title": title or data["title"], "rows": _rows(report_rows, selected, names)}
+    data["form"] = None  # but of generalised additive models
+    if (predictor := getattr(model, "predictor_", None)) is not None:
+        starts = {k: model.reader_.read(one, "model_report") for k, (one, _) in selected.items()}
+        data["form"] = form_data(predictor, starts)
     return fill_template("model_report.html", data, path)
 
 
@@ -210,8 +210,11 @@ class ReportRows:
     def __init__(self, model: Any, blocks: Blocks | None = None) -> None:
         self.model, self.blocks = model, blocks
         row_scores, judged, scored = [], PredictionScores(self.model), blocks is not None
+        score = getattr(model, "decision_function", model.predict)
         for X, y, exposure in () if blocks is None else blocks():
-            row_scores.append(_row_scores(self.model, X))
+            with warnings.catch_warnings(action="ignore", category=OutOfDomainWarning):
+                values = np.asarray(score(X), dtype=np.float64)
+            row_scores.append(values if values.ndim == 1 else values.max(axis=1))
             scored = scored and y is not None
             if scored:
                 judged.add(X, y, exposure)
@@ -229,14 +232,6 @@ class ReportRows:
                     by_number[k] = take(X, [at]), None if y is None else np.asarray(y)[at]
             before += X.shape[0]
         return by_number
-
-
-def _row_scores(model: Any, X: Any) -> np.ndarray:
-    """Scores of rows; of several classes, the highest."""
-    with warnings.catch_warnings(action="ignore", category=OutOfDomainWarning):
-        score = model.decision_function if hasattr(model, "decision_function") else model.predict
-        scores = np.asarray(score(X), dtype=np.float64)
-    return scores if scores.ndim == 1 else scores.max(axis=1)
 
 
 # ---- the model ----------------------------------------------------------------------------------
@@ -297,15 +292,6 @@ def _selected(report_rows: ReportRows, rows: Sequence[int] | None) -> dict[str, 
     )
     data = report_rows.some(selected.values())
     return {label: data[k] for label, k in selected.items()}
-
-
-def _form(report_rows: ReportRows, selected: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What the form of a generalised additive model computes with."""
-    model = report_rows.model
-    if getattr(model, "predictor_", None) is None:
-        return None
-    read = {label: model.reader_.read(one, "model_report") for label, (one, _) in selected.items()}
-    return form_data(model.predictor_, read)
 
 
 def _rows(

@@ -63,14 +63,14 @@ def _round_axis(values: Any) -> list[float]:
 
 def plain_panels(panels: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Panels of a display as plain values."""
-    return [{name: _round_part(name, value) for name, value in panel.items()} for panel in panels]
-
-
-def _round_part(name: str, value: Any) -> Any:
-    """A part of a panel, by its name: numbers are rounded as an axis or as values of a curve."""
-    if name in ("grid", "edges"):
-        return _round_axis(value)
-    return round_numbers(value) if name == "range" or isinstance(value, np.ndarray) else value
+    plain = [dict(panel) for panel in panels]
+    for panel in plain:
+        for name, value in panel.items():
+            if name in ("grid", "edges"):
+                panel[name] = _round_axis(value)
+            elif name == "range" or isinstance(value, np.ndarray):
+                panel[name] = round_numbers(value)
+    return plain
 
 
 def _part(name: str) -> str:

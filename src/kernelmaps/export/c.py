@@ -24,11 +24,24 @@ from ..engine import Spec
 from ..engine.extent import Extent
 from ..engine.families import CURVES
 from ..engine.piecewise import table_of
-from ..engine.table import Table
+from ..engine.table import AFFINE, CODE, EDGES, LOG2, Table
+from ..engine.table.layout import (
+    EDGE,
+    FACTOR,
+    FIRST_PIECE,
+    HIGH,
+    LOW,
+    ORIGIN,
+    TOP,
+    Bins,
+    Layout,
+    coefficients,
+    layout_of,
+    octaves_of,
+)
 from ..engine.table.stored import starts_of
 from ..engine.tabulated import PER_FEATURE, count_curve_sets, n_columns, table_for
-from ..models.gam.functions import input_names, last_code
-from .c_layouts import c_array, c_real, c_strings, table_add
+from ..models.gam.functions import exposure_note, input_names, last_code
 
 __all__ = ["to_c"]
 
@@ -94,7 +107,7 @@ def to_c(
         adding = _curve_add(name, spec, n_features)
     else:
         table = _table(spec, n_features)
-        widths, adding = np.diff(table.column), table_add(name, table, f"{name}_width[d]")
+        widths, adding = np.diff(table.column), _table_add(name, table, f"{name}_width[d]")
     return _header(name, what, labels + _concatenating(name, adding, widths), note)
 
 
@@ -105,11 +118,11 @@ def _labels(name: str, what: Any, feature_names: Sequence[str] | None) -> str:
     classes = getattr(what, "classes_", None)
     NAME, text = name.upper(), ""
     if feature_names is not None:
-        text += f"#define {NAME}_FEATURE_NAMES {c_strings(feature_names)}\n"
+        text += f"#define {NAME}_FEATURE_NAMES {_strings(feature_names)}\n"
     if classes is not None:
         if len(classes) == 2 and not getattr(what, "_multilabel", False):
             text += "/* One score: the second class where it is positive. */\n"
-        text += f"#define {NAME}_CLASS_NAMES {c_strings(classes)}\n"
+        text += f"#define {NAME}_CLASS_NAMES {_strings(classes)}\n"
     return text
 
 
@@ -122,8 +135,8 @@ def _model(name: str, model: Any) -> str:
         adding = _curve_add(name, spec, n_features, weights)
     else:
         table, offset = model.machine_.terms_table()
-        adding = table_add(name, table, f"{name.upper()}_COLUMNS")
-    NAME, parts = name.upper(), c_array(f"{name}_intercept", offset) + adding
+        adding = _table_add(name, table, f"{name.upper()}_COLUMNS")
+    NAME, parts = name.upper(), _array(f"{name}_intercept", offset) + adding
     body = f"""  int d;
   for (d = 0; d < {NAME}_COLUMNS; ++d) out[d] = {name}_intercept[d];
   for (d = 0; d < {NAME}_FEATURES; ++d) {name}_add(d, x[d], out);
@@ -174,7 +187,10 @@ def _comment(text: str) -> str:
 def _header(name: str, what: Any, body: str, note: str = "") -> str:
     guard = f"{name.upper()}_H"
     edits = getattr(getattr(what, "predictor_", None), "edits", ())
-    notes = [*filter(None, [note]), *(f"Edited after the fit: {edit}." for edit in edits)]
+    notes = [
+        *filter(None, [note, exposure_note(what)]),
+        *(f"Edited after the fit: {edit}." for edit in edits),
+    ]
     words = _comment(type(what).__name__ if isinstance(what, Spec) else repr(what))[:300]
     lines = "".join(f"\n * {_comment(line)}" for line in notes)
     return f"""/* {name}: {words}
@@ -193,23 +209,23 @@ def _waves(name: str, spec: Spec) -> tuple[str, str]:
     """φ_j(t) = a_j t^{γ/2} cos(ω_j log t + p_j) + o_j, or the same in t itself."""
     columns, log = len(spec.arrays["amplitude"]), spec.family == "log_waves"
     offset = spec.arrays.get("offset", np.zeros(columns))
-    arrays = [c_array(f"{name}_{k}", spec.arrays[k]) for k in ("amplitude", "frequency", "phase")]
+    arrays = [_array(f"{name}_{k}", spec.arrays[k]) for k in ("amplitude", "frequency", "phase")]
     argument = "log(t)" if log else "t"
-    size = f"sign * pow(t, {c_real(spec.numbers['gamma'] / 2)})" if log else "sign"
+    size = f"sign * pow(t, {_number(spec.numbers['gamma'] / 2)})" if log else "sign"
     formula = f"""  const double size = {size}, argument = {argument};
   for (j = 0; j < {columns}; ++j)
     phi[j] = size * ({name}_amplitude[j]
       * cos({name}_frequency[j] * argument + {name}_phase[j]) + {name}_offset[j]);
 """
-    return "".join([*arrays, c_array(f"{name}_offset", offset)]), formula
+    return "".join([*arrays, _array(f"{name}_offset", offset)]), formula
 
 
 def _chebyshev(name: str, spec: Spec) -> tuple[str, str]:
     """The recurrence of the Chebyshev series (Li et al. 2012, eq. 12), in L = log(st)."""
     columns = int(spec.numbers["n_components"])
-    second = f"  phi[1] = phi[0] * a * {c_real(-math.sqrt(0.5))};\n" if columns > 1 else ""
-    formula = f"""  const double L = log(t) + {c_real(math.log(spec.numbers["scale"]))};
-  const double a = L * {c_real(2 / math.pi)};
+    second = f"  phi[1] = phi[0] * a * {_number(-math.sqrt(0.5))};\n" if columns > 1 else ""
+    formula = f"""  const double L = log(t) + {_number(math.log(spec.numbers["scale"]))};
+  const double a = L * {_number(2 / math.pi)};
   phi[0] = sign * sqrt(t) / cosh(L / 2.0);
 {second}  for (j = 2; j < {columns}; ++j)
     phi[j] = ((j % 2 ? -a : a) * phi[j - 1] + (double)(j - 2) * phi[j - 2]) / (double)j;
@@ -219,7 +235,7 @@ def _chebyshev(name: str, spec: Spec) -> tuple[str, str]:
 
 def _series(name: str, spec: Spec) -> tuple[str, str]:
     """The elementary series (Li et al. 2012, eqs. 15-16), in T = tanh(L/2)."""
-    formula = f"""  const double L = log(t) + {c_real(math.log(spec.numbers["scale"]))};
+    formula = f"""  const double L = log(t) + {_number(math.log(spec.numbers["scale"]))};
   const double ratio = tanh(L / 2.0);
   phi[0] = sign * sqrt(t) / cosh(L / 2.0);
   for (j = 1; j < {int(spec.numbers["n_components"])}; ++j) phi[j] = phi[j - 1] * ratio;
@@ -242,7 +258,7 @@ def _curve_add(name: str, spec: Spec, n_features: int, weights: np.ndarray | Non
     columns, fit, weighted, term = n_columns(spec, 1), "", "", "out[j] += phi[j];"
     for key in PER_FEATURE:
         if key in spec.arrays:
-            arrays += c_array(f"{name}_{key}", np.broadcast_to(spec.arrays[key], n_features))
+            arrays += _array(f"{name}_{key}", np.broadcast_to(spec.arrays[key], n_features))
     if "lower" in spec.arrays:
         fit += f"  if (t < {name}_lower[d]) t = {name}_lower[d];\n"
         fit += f"  if (t > {name}_upper[d]) t = {name}_upper[d];\n"
@@ -250,7 +266,7 @@ def _curve_add(name: str, spec: Spec, n_features: int, weights: np.ndarray | Non
         fit += f"  t = (t - {name}_shift[d]) * {name}_scale[d];\n"
     if weights is not None:
         outputs = weights.shape[2]
-        arrays += c_array(f"{name}_weights", weights)
+        arrays += _array(f"{name}_weights", weights)
         start = f"{name}_weights + (long)d * {columns * outputs}"
         weighted = f"  const double *w = {start};\n  int k;\n"
         term = f"for (k = 0; k < {outputs}; ++k) out[k] += *w++ * phi[j];"
@@ -283,7 +299,7 @@ def _concatenating(name: str, adding: str, widths: np.ndarray) -> str:
     out += {name}_width[d];
   }}
 """
-    parts = c_array(f"{name}_width", widths, "int") + adding
+    parts = _array(f"{name}_width", widths, "int") + adding
     return _function(name, len(widths), int(np.sum(widths)), parts, body)
 
 
@@ -296,6 +312,138 @@ def _function(name: str, n_features: int, n_columns: int, parts: str, body: str)
 static inline void {name}(const double *x, double *out)
 {{
 {body}}}
+"""
+
+
+# ---- arrays and tables --------------------------------------------------------------------------
+
+
+def _array(name: str, values: Any, kind: str = "double") -> str:
+    """An array with its initialiser; one without values has a zero, as C knows no empty ones."""
+    items = [_number(item) if kind == "double" else str(int(item)) for item in np.ravel(values)]
+    lines = textwrap.wrap(", ".join(items or ["0"]), 93, break_on_hyphens=False)
+    text = "\n  ".join(lines)
+    return f"static const {kind} {name}[{max(1, len(items))}] = {{\n  {text}}};\n"
+
+
+def _number(value: float) -> str:
+    return repr(float(value)).replace("inf", "HUGE_VAL")
+
+
+def _strings(values: Sequence[Any]) -> str:
+    """Initialiser of an array of C strings: UTF-8, bytes beyond plain ASCII in octal."""
+
+    def quoted(value: Any) -> str:
+        plain = "".join(
+            chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}"
+            for byte in str(value).encode()
+        )
+        return f'"{plain}"'
+
+    return "{" + ", ".join(map(quoted, values)) + "}"
+
+
+def _table_add(name: str, table: Table, width: str, missing: np.ndarray | None = None) -> str:
+    """``NAME_add(d, x, out)`` of a table: adds the columns of feature d to `out`.
+
+    `width` is how many they are, in C. NaN adds NaN to all of them, or the numbers in `missing`.
+    """
+    layout, instead = layout_of(table.astype(np.float64)), "x"
+    arrays = _table_arrays(name, layout)
+    if missing is not None:
+        arrays += _array(f"{name}_missing", missing)
+        arrays += _array(f"{name}_start", layout.column[:-1], "int")
+        instead = f"{name}_missing[{name}_start[d] + j]"
+    return arrays + _value_function(name, layout, width, instead)
+
+
+def _table_arrays(name: str, layout: Layout) -> str:
+    """The arrays of a layout that its bins and polynomials need."""
+    bins = layout.bins
+    integers = {
+        "first_piece": bins.integers[FIRST_PIECE],
+        "top": bins.integers[TOP],
+        "band": layout.band,
+        "first": layout.values.first,
+    }
+    reals = {"coef": coefficients(layout)}
+    if bins.binning == AFFINE:
+        reals |= {"origin": bins.numbers[ORIGIN], "factor": bins.numbers[FACTOR]}
+    if bins.binning == EDGES:
+        integers["edge"] = bins.integers[EDGE]
+        reals["edges"] = bins.edges
+    if _clips(bins):
+        reals |= {"low": bins.numbers[LOW], "high": bins.numbers[HIGH]}
+    text = [_array(f"{name}_{key}", values, "int") for key, values in integers.items()]
+    return "".join(text + [_array(f"{name}_{key}", values) for key, values in reals.items()])
+
+
+def _clips(bins: Bins) -> bool:
+    """Whether values are clipped."""
+    return bins.binning != CODE and bool(np.isfinite(bins.numbers[[LOW, HIGH]]).any())
+
+
+def _locating(name: str, layout: Layout) -> str:
+    """Statements that set the bin b and the position u of a value t of feature d."""
+    bins = layout.bins
+    kind = bins.binning
+    clip = f"""  if (t < {name}_low[d]) t = {name}_low[d];
+  if (t > {name}_high[d]) t = {name}_high[d];
+"""
+    clip = clip if _clips(bins) else ""
+    if kind == LOG2:
+        first, count = octaves_of(bins)
+        return f"""{clip}  {{
+    int octave, within;
+    double part = (2.0 * frexp(t > 0.0 ? t : 1.0, &octave) - 1.0) * {_number(count)};
+    within = (int)part < {count - 1} ? (int)part : {count - 1};
+    b = (octave - 1 - ({first})) * {count} + within;
+    u = part - (double)within;
+  }}
+"""
+    if kind == EDGES:
+        place = "(t - e[b]) / (e[b + 1] - e[b])" if bins.position else "0.0"
+        return f"""{clip}  {{
+    const double *e = {name}_edges + {name}_edge[d];
+    int above = {name}_top[d] + 1;
+    b = 0;
+    while (above - b > 1) {{
+      int middle = (b + above) / 2;
+      if (e[middle] <= t) b = middle; else above = middle;
+    }}
+    u = {place};
+  }}
+"""
+    change = f"  t = (t - {name}_origin[d]) * {name}_factor[d];\n" if kind == AFFINE else ""
+    return f"""{clip}{change}  b = t > 0.0 ? (t < {name}_top[d] ? (int)t : {name}_top[d]) : 0;
+  u = t - (double)b;
+"""
+
+
+def _value_function(name: str, layout: Layout, width: str, missing: str) -> str:
+    bins = layout.bins
+    _, powers, columns = coefficients(layout).shape
+    other = f"  if (x < 0.0) piece += {bins.mirror};\n" if bins.signed else ""
+    other += f"  if (x == 0.0) piece = {bins.zero_piece};\n" if bins.zero_at_zero else ""
+    return f"""
+static void {name}_add(int d, double x, double *out)
+{{
+  const double *c;
+  double t = {"fabs(x)" if bins.signed else "x"}, u;
+  int b, j, k, piece;
+  if (x != x) {{
+    for (j = 0; j < {width}; ++j) out[j] += {missing};
+    return;
+  }}
+{_locating(name, layout)}  piece = {name}_first_piece[d] + b;
+{other}  c = {name}_coef + (long)piece * {powers * columns};
+  out += {name}_first[piece];
+  for (j = 0; j < {name}_band[d]; ++j) {{
+    double value = c[{(powers - 1) * columns} + j];
+    for (k = {powers - 2}; k >= 0; --k) value = value * u + c[k * {columns} + j];
+    out[j] += value;
+  }}
+}}
 """
 
 
@@ -395,14 +543,14 @@ def _terms(name: str, table: Any) -> str:
     cells = [np.ravel(term.values) if term.coarse else np.zeros(0) for term in terms]
     across = [term.values.shape[1] if term.coarse else 0 for term in terms]
     last = [last_code(t, axis) if t.coarse else 0 for t in terms for axis in range(len(t.columns))]
-    text = c_array(f"{name}_intercept", table.intercept)
-    text += c_array(f"{name}_last", last, "int")
-    text += c_array(f"{name}_feature", starts_of([term.columns for term in terms]), "int")
-    text += c_array(f"{name}_across", across, "int")
-    text += c_array(f"{name}_cell_start", starts_of(cells), "int")
-    text += c_array(f"{name}_cells", np.concatenate([np.zeros(0), *cells]))
-    text += c_array(f"{name}_column", functions.columns, "int")
-    text += table_add(name, functions.table, f"{name}_band[d]", functions.missing)
+    text = _array(f"{name}_intercept", table.intercept)
+    text += _array(f"{name}_last", last, "int")
+    text += _array(f"{name}_feature", starts_of([term.columns for term in terms]), "int")
+    text += _array(f"{name}_across", across, "int")
+    text += _array(f"{name}_cell_start", starts_of(cells), "int")
+    text += _array(f"{name}_cells", np.concatenate([np.zeros(0), *cells]))
+    text += _array(f"{name}_column", functions.columns, "int")
+    text += _table_add(name, functions.table, f"{name}_band[d]", functions.missing)
     return text + _SCORES.format(name=name, outputs=len(table.intercept), terms=len(terms))
 
 
@@ -411,11 +559,11 @@ def _levels(name: str, books: Any) -> str:
     if all(book.kind == "number" for book in books):
         return ""
     levels = [level for book in books for level in book.levels]
-    text = c_array(f"{name}_levels", [len(book.levels) for book in books], "int")
-    text += c_array(f"{name}_level_start", starts_of([book.levels for book in books]), "int")
-    named = c_strings(levels or [""])
+    text = _array(f"{name}_levels", [len(book.levels) for book in books], "int")
+    text += _array(f"{name}_level_start", starts_of([book.levels for book in books]), "int")
+    named = _strings(levels or [""])
     text += f"static const char *const {name}_level_names[{len(levels) or 1}] = {named};\n"
-    text += f"static const char *const {name}_gaps[{len(GAPS)}] = {c_strings(GAPS)};\n"
+    text += f"static const char *const {name}_gaps[{len(GAPS)}] = {_strings(GAPS)};\n"
     return text + _LEVEL.format(name=name, n_missing=len(GAPS))
 
 
@@ -454,7 +602,7 @@ def _ordered_probabilities(name: str, model: Any) -> str:
     """Differences of the sigmoids of the thresholds less the score."""
     thresholds = model.loss_.thresholds
     return (
-        c_array(f"{name}_thresholds", thresholds)
+        _array(f"{name}_thresholds", thresholds)
         + f"""
 /* Probabilities of the {len(thresholds) + 1} ordered classes. */
 static inline void {name}_probabilities(const double *x, double *out)

@@ -340,21 +340,21 @@ class PerFeature(AdditiveKernel):
         for kernel, columns in self.groups():
             more = " …" if len(columns) > 5 else ""
             where = f"columns {columns[:5].tolist()}{more} of {name}"
-            kernel._check_values(_taken(X, columns), where)
+            kernel._check_values(_take(X, columns), where)
 
     def _gram(self, X: Rows, Y: Rows | None, n_jobs: int | None) -> np.ndarray:
         parts = (
-            kernel._gram(_taken(X, columns), None if Y is None else _taken(Y, columns), n_jobs)
+            kernel._gram(_take(X, columns), None if Y is None else _take(Y, columns), n_jobs)
             for kernel, columns in self.groups()
         )
         return sum(parts, start=np.zeros((), dtype=X.dtype))
 
     def _diag(self, X: Rows) -> np.ndarray:
-        parts = (kernel._diag(_taken(X, columns)) for kernel, columns in self.groups())
+        parts = (kernel._diag(_take(X, columns)) for kernel, columns in self.groups())
         return sum(parts, start=np.zeros((), dtype=X.dtype))
 
 
-def _taken(X: Any, columns: np.ndarray) -> Any:
+def _take(X: Any, columns: np.ndarray) -> Any:
     """Some columns of rows, where the rows are."""
     if is_foreign(X):
         xp = namespace_of(X)

@@ -137,13 +137,9 @@ class HomogeneousKernel(AdditiveKernel):
         x, y = (xp.asarray(values, dtype=xp.float64) for values in (x, y))
         a, b = (xp.abs(x), xp.abs(y)) if self.signed else (x, y)
         both = (a > 0) & (b > 0)
-        if xp is np and np.all(both):
-            value = self._evaluate_positive(a, b)
-        else:
-            value = self._evaluate_positive(
-                *(xp.where(both, size, xp.ones_like(size)) for size in (a, b))
-            )
-            value = xp.where(both, value, xp.zeros_like(value))
+        positive = (xp.where(both, size, xp.ones_like(size)) for size in (a, b))
+        value = self._evaluate_positive(*positive)
+        value = xp.where(both, value, xp.zeros_like(value))
         return xp.sign(x) * xp.sign(y) * value if self.signed else value
 
     def _evaluate_positive(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:

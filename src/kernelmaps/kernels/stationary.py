@@ -18,8 +18,7 @@ import numpy as np
 from scipy import sparse, special, stats
 from scipy.spatial.distance import pdist
 from sklearn.metrics import pairwise_distances
-from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils.extmath import row_norms
+from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from .._util.arguments import check_number, check_positive
 from .._util.devices import namespace_of
@@ -233,8 +232,12 @@ class StationaryKernel(UnitDiagonal):
         with limit_threads(n_jobs):
             for rows in row_blocks(X.shape[0], 16 * other.shape[0]):
                 squared = _squared_distances(_scale_rows(X[rows], centre, length), reduced)
-                out[rows] = self.signature(length * np.sqrt(squared))
+                out[rows] = self._at_squares(squared)
         return (out + out.T) / 2 if Y is None else out
+
+    def _at_squares(self, squared: np.ndarray) -> np.ndarray:
+        """Values at squared distances in units of the length; the array may be overwritten."""
+        return self.signature(getattr(self, self.length_name, 1.0) * np.sqrt(squared))
 
     def _gram_array_api(self, xp: Any, X: Any, Y: Any) -> Any:
         """Product over features of the signature, or κ of the distance."""
@@ -262,6 +265,10 @@ class Gaussian(StationaryKernel):
     def signature(self, delta: np.ndarray) -> np.ndarray:
         xp, delta = float_differences(delta)
         return xp.exp(-0.5 * (delta / self.sigma) ** 2)
+
+    def _at_squares(self, squared: np.ndarray) -> np.ndarray:
+        squared *= -0.5
+        return np.exp(squared, out=squared)
 
     def frequencies(self, uniforms: np.ndarray, d: int) -> np.ndarray:
         return special.ndtri(uniforms) / self.sigma
@@ -424,9 +431,15 @@ def _squared_distances(X: Rows, Y: Rows) -> np.ndarray:
     and kernels with a kink at 0 see its square root. Nothing is left of squares beyond the range.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        squared = euclidean_distances(X, Y, squared=True)
-        norms = row_norms(X, squared=True)[:, None] + row_norms(Y, squared=True)
-        i, j = np.nonzero(~((squared >= 1e-7 * norms) & (squared < np.inf)))
+        norms, others = row_norms(X, squared=True)[:, None], row_norms(Y, squared=True)
+        squared = safe_sparse_dot(X, Y.T, dense_output=True)
+        squared *= -2
+        squared += norms
+        squared += others
+        floor = 1e-7 * (norms.max(initial=0.0) + others.max(initial=0.0))
+        if squared.min(initial=np.inf) >= floor and squared.max(initial=0.0) < np.inf:
+            return squared
+        i, j = np.nonzero(~((squared >= 1e-7 * (norms + others)) & (squared < np.inf)))
         for pairs in row_blocks(len(i), 3 * 8 * X.shape[1]):
             difference = X[i[pairs]] - Y[j[pairs]]
             squared[i[pairs], j[pairs]] = row_norms(difference, squared=True)
@@ -464,18 +477,17 @@ def fit_length(
 
     With v = Var(X) over all entries and m the median distance of (at most 1000) rows:
 
-    =================  ======================  ====================  ===================
-    kernel             "scale"                 "median"              "auto"
-    =================  ======================  ====================  ===================
-    gaussian, matern   σ = √(d v / 2)          σ = m, of ‖x − y‖₂    σ = m / 2
-    cauchy             s = √(d v)              s = √2 m              s = m / √2
-    laplacian          s = d √v                s = m, of ‖x − y‖₁    s = m / 2
-    =================  ======================  ====================  ===================
+    =================  ======================  ====================
+    kernel             "scale"                 "median", "auto"
+    =================  ======================  ====================
+    gaussian, matern   σ = √(d v / 2)          σ = m, of ‖x − y‖₂
+    cauchy             s = √(d v)              s = √2 m
+    laplacian          s = d √v                s = m, of ‖x − y‖₁
+    =================  ======================  ====================
 
-    "auto" gives a typical pair of rows the Gaussian kernel value e⁻² = 0.14. In classification it
-    beats "median" on most data that we tried (letter: 0.906 against 0.884 accuracy, pendigits 0.979
-    against 0.975; magic04 0.862 against 0.867), and unlike "scale" a few large values do not change
-    it. Where all rows are equal, "auto" leaves the kernel as it is; the other two rules raise.
+    The median is the best single rule on sixteen tables (`benchmarks/bandwidths.py`), and unlike
+    "scale" a few large values do not change it. Where all rows are equal, "auto" leaves the kernel
+    as it is; the other two rules raise.
 
     Parameters
     ----------
@@ -494,8 +506,7 @@ def fit_length(
         if rule == "scale":
             length = kernel.length_of_variance(_variance(X), X.shape[1])
         else:
-            median = median_distance(X, kernel.metric, rng)
-            length = kernel.length_at(median / 2 if rule == "auto" else median)
+            length = kernel.length_at(median_distance(X, kernel.metric, rng))
         if 0 < length < np.inf:
             return kernel.with_length(length)
         if rule == "auto":

@@ -69,7 +69,7 @@ from .codes import Codes
 
 PLACEMENTS = ("auto", "uniform", "sqrt", "kmeans")
 WEIGHTS = ("auto", "uniform", "linear")
-MAX_ANCHORS = 65536  # codes of 16 bits
+MAX_ANCHORS = 4096  # whose kernel matrix is decomposed
 _MARGIN = 1.0  # ranges of the data for which anchors go on beyond it
 _COLUMN_BYTES = 2**26  # of the columns whose values are sorted together
 _SMALL_MATRIX = 500  # rows up to which threads of BLAS wait for one another rather than help
@@ -85,7 +85,7 @@ class AnchorMap(AdditiveMap):
         "chi2", "intersection", "jensen_shannon", "hellinger", or any scalar Mercer kernel
         ``c(x, y)`` on arrays. A list has a kernel for each feature (eq. 1).
     n_anchors : int, default=40
-        Anchors per feature, at most 65536. Codes take one byte up to 256, two beyond.
+        Anchors per feature, at most 4096. Codes take one byte up to 256, two beyond.
     anchors : str or array, default="auto"
         "auto" takes the distinct values of a feature that has at most `n_anchors` of them (each
         twice or more on average): the map is exact there. Of other features it is "sqrt" for
@@ -377,18 +377,14 @@ class AnchorMap(AdditiveMap):
             blocks = row_blocks(X.shape[1], 24 * X.shape[0], _COLUMN_BYTES)
             values = (pair for b in blocks for pair in zip(*column_values(columns[:, b])))
             return [np.unique(kmeans(*pair, self.n_anchors)) for pair in values], data_range
-        low, high = self._range(self._extended(data_range))
+        low, high = data_range
+        if self.out_of_domain == "extrapolate":
+            margin = _MARGIN * (high - low)
+            low, high = np.maximum(low - margin, np.minimum(low, 0)), high + margin
+        low, high = self._range((low, high))
         few = self._few_values(X)
         features = [self._space(d, low[d], high[d], few.get(d)) for d in range(X.shape[1])]
         return features, (low, high)
-
-    def _extended(self, data_range: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-        """The range of the data, or a wider one where the map extrapolates."""
-        if self.out_of_domain != "extrapolate":
-            return data_range
-        low, high = data_range
-        margin = _MARGIN * (high - low)
-        return np.maximum(low - margin, np.minimum(low, 0)), high + margin
 
     def _few_values(self, X: Any) -> dict[int, np.ndarray]:
         """Features with few values, and these: the trivial cover of section 3.2."""
@@ -396,7 +392,7 @@ class AnchorMap(AdditiveMap):
             return {}  # averages of several neighbours would not tell few values apart
         n, few = X.shape[0], np.arange(X.shape[1])
         for n_rows in (10 * self.n_anchors, 200 * self.n_anchors, n):  # most are ruled out by some
-            sample = X[evenly_spaced(n, n_rows)][:, few]
+            sample = X[np.ix_(evenly_spaced(n, n_rows), few)]
             values = column_values(sparse.csc_matrix(sample) if sparse.issparse(X) else sample)[0]
             is_few = [len(v) <= min(self.n_anchors, n // 2) for v in values]
             few = few[is_few]
@@ -404,9 +400,7 @@ class AnchorMap(AdditiveMap):
                 return {}
         return dict(zip(few.tolist(), compress(values, is_few), strict=True))
 
-    def _space(
-        self, d: int, low: float, high: float, values: np.ndarray | None = None
-    ) -> np.ndarray:
+    def _space(self, d: int, low: float, high: float, values: np.ndarray | None) -> np.ndarray:
         """Anchors that divide the range of a feature, or are its few values."""
         if low == high:
             return np.array([low])
@@ -485,8 +479,7 @@ class AnchorMap(AdditiveMap):
     def _check_counts(self, anchors: int) -> None:
         """Refuse more anchors than codes have, and fewer than neighbours."""
         if anchors > MAX_ANCHORS:
-            words = f"at most {MAX_ANCHORS}: codes have two bytes"
-            raise argument_error(self, "n_anchors", anchors, words)
+            raise argument_error(self, "n_anchors", anchors, f"at most {MAX_ANCHORS}")
         if anchors < self.n_neighbors:
             words = f"at most the number of anchors, {anchors}"
             raise argument_error(self, "n_neighbors", self.n_neighbors, words)
@@ -512,7 +505,10 @@ def anchor_table(
     linear : bool
         Interpolate between the two neighbours instead.
     """
-    uniform = all(_is_uniform(anchors) for anchors in sets)
+    uniform = True  # equal steps put every anchor where it is, up to rounding
+    for anchors in sets:
+        even = np.linspace(anchors[0], anchors[-1], len(anchors))
+        uniform &= np.allclose(anchors, even, rtol=1e-15, atol=1e-14 * np.ptp(anchors))
     coef, origin, resolution, edges = [], [], [], []
     for anchors, root in zip(sets, roots, strict=True):
         step = (anchors[-1] - anchors[0]) / max(len(anchors) - 1, 1) or 1.0
@@ -546,12 +542,6 @@ def anchor_table(
     )
     at_zero = evaluate_sets(table, np.zeros(1))
     return replace(table, zero_at_zero=not any(values.any() for values in at_zero))
-
-
-def _is_uniform(anchors: np.ndarray) -> bool:
-    """Whether equal steps put every anchor where it is, up to rounding."""
-    uniform = np.linspace(anchors[0], anchors[-1], len(anchors))
-    return bool(np.allclose(anchors, uniform, rtol=1e-15, atol=1e-14 * np.ptp(anchors)))
 
 
 _POINTS = 600  # cells of one set that are compared with each other

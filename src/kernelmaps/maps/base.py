@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from array_api_compat import array_namespace
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
@@ -35,6 +34,7 @@ from .._util.devices import (
     is_foreign,
     is_sparse_tensor,
     memory_named,
+    namespace_of,
     numpy_dtype,
     refuse_container,
     refuse_gpu_array,
@@ -302,7 +302,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
 
     def _foreign_rows(self, X: Any) -> Any:
         """Rows of another library's arrays, of the fitted shape, as floats (or bytes)."""
-        xp = array_namespace(X)
+        xp = namespace_of(X)
         if xp.isdtype(X.dtype, "complex floating"):
             raise ValueError(f"Complex data not supported by {type(self).__name__}: {X.dtype}.")
         if X.ndim != 2 or X.shape[1] != self.n_features_in_:
@@ -316,7 +316,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
 
     def _check_foreign(self, X: Any) -> None:
         """Refuse what φ is not defined for."""
-        xp = array_namespace(X)
+        xp = namespace_of(X)
         if not bool(xp.all(xp.isfinite(X))):
             raise ValueError(
                 f"Input X contains NaN or infinity; {type(self).__name__} refuses both."
@@ -411,7 +411,7 @@ class MapOfDomain(FeatureMap):
         if sparse.issparse(X):
             return min_max_axis(X, axis=0)
         if is_foreign(X):
-            xp = array_namespace(X)
+            xp = namespace_of(X)
             ends = xp.min(X, axis=0), xp.max(X, axis=0)
             return tuple(to_host(xp.astype(end, xp.float64)) for end in ends)
         return column_range(X, self.n_jobs)

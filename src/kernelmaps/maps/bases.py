@@ -338,7 +338,14 @@ class TrigonometricMap(AdditiveMap):
     def _learn(self, X: Any) -> Spec:
         n = check_count(self, "n_bases", self.n_bases)
         check_choice(self, "order", self.order, ORDERS[1:])
-        zero = self._zero(X)
+        check_flag(self, "periodic", self.periodic)
+        zero = resolve_zero(self, X)
+        if self.periodic and zero and self.zero_at_zero != "auto":
+            raise ValueError(
+                "TrigonometricMap: periodic=True and zero_at_zero=True exclude each other; leave "
+                "out one of them."
+            )
+        zero = zero and not self.periodic
         low, high = feature_ranges(self, X, self.domain, zero)
         self.domain_ = (low, high)
         if self.periodic:
@@ -364,17 +371,6 @@ class TrigonometricMap(AdditiveMap):
         if all((values == values[0]).all() for values in ranges.values()):
             ranges = {name: values[:1] for name, values in ranges.items()}  # shared by all features
         return Spec("waves", waves | ranges, {})
-
-    def _zero(self, X: Any) -> bool:
-        """Whether Ψ(0) = 0."""
-        check_flag(self, "periodic", self.periodic)
-        zero = resolve_zero(self, X)
-        if self.periodic and zero and self.zero_at_zero != "auto":
-            raise ValueError(
-                "TrigonometricMap: periodic=True and zero_at_zero=True exclude each other; leave "
-                "out one of them."
-            )
-        return zero and not self.periodic
 
 
 # Uniform data's correlations have the condition number 1.7e5, fourfold with each more.

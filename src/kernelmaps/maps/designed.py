@@ -114,8 +114,7 @@ class DesignedMap(AdditiveMap):
                 "out_of_domain='clip' or 'raise', or method='refined'."
             )
         self._resolve_kernel()
-        columns = check_columns(self, self._signature)
-        homogeneous = self._homogeneous
+        columns, homogeneous = check_columns(self, self._signature), self._homogeneous
         unit, domain = self._resolve_domain(X)
         self.design_: Design = design_map(
             getattr(self, "kernel_", self.kernel),

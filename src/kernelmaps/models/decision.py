@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from .._util.arguments import refuse_masked
-from .._util.devices import is_foreign, to_host
-from ..engine.reference import namespace
+from .._util.devices import is_foreign, namespace_of, to_host
 
 
 def sigmoid(scores: Any) -> Any:
     """1/(1 + exp(−z)) in float64, without overflow."""
-    xp = namespace(scores)
+    xp = namespace_of(scores)
     z = xp.astype(scores, xp.float64)
     small = xp.exp(-xp.abs(z))  # the half that does not overflow
     return xp.where(z >= 0, 1 / (1 + small), small / (1 + small))
@@ -30,7 +29,7 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 
 def class_probabilities(p: Any) -> Any:
     """Probabilities of all classes from those of the outputs, scaled to sum to one."""
-    xp = namespace(p)
+    xp = namespace_of(p)
     if p.shape[1] == 1:
         return xp.concat([1 - p, p], axis=1)
     total = xp.sum(p, axis=1, keepdims=True)
@@ -88,7 +87,7 @@ def best_labels(model: Any, scores: Any) -> Any:
     classes = model.classes_
     if not is_foreign(scores):
         return classes[best_codes(scores, len(classes))]
-    xp = namespace(scores)
+    xp = namespace_of(scores)
     if classes.dtype.kind not in "biuf":
         raise TypeError(
             f"{type(model).__name__}.predict: labels of type {classes.dtype} have no form on "
@@ -103,7 +102,7 @@ def indicators(scores: Any) -> Any:
     """Indicator matrix of the labels with positive scores, where the scores are."""
     if not is_foreign(scores):
         return (scores > 0).astype(int)
-    xp = namespace(scores)
+    xp = namespace_of(scores)
     return xp.astype(scores > 0, xp.int64)
 
 

@@ -373,20 +373,16 @@ class ShapeFunctionDisplay(PanelDisplay):
             if spec is None or spec.is_first_col() or index == 0:
                 ax.set_ylabel(shortened(printable(self.score), STYLE.letters), fontsize=7)
         if self.classes is not None:
-            handles = self.axes_[0].get_lines()[: len(self.classes)]
+            labels = [printable(str(label)) for label in self.classes]
+            # As many names beside each other as the figure is wide, in inches of 8 points.
+            fit = self.figure_.get_size_inches()[0] / (0.075 * max(map(len, labels)) + 0.5)
             legend = self.figure_.legend(
-                handles, [printable(str(c)) for c in self.classes], loc="outside lower center",
-                ncols=self._legend_columns(), frameon=False, fontsize=8,
+                self.axes_[0].get_lines()[: len(labels)], labels, loc="outside lower center",
+                ncols=max(1, min(10, int(fit), len(labels))), frameon=False, fontsize=8,
             )  # fmt: skip
             for text in legend.get_texts():
                 text.set_parse_math(False)
         return self
-
-    def _legend_columns(self) -> int:
-        """As many names beside each other as the figure is wide."""
-        longest = max(len(printable(str(label))) for label in self.classes or [""])
-        room = self.figure_.get_size_inches()[0] / (0.075 * longest + 0.5)  # inches of 8 points
-        return max(1, min(10, int(room), len(self.classes or [""])))
 
     def _draw(self, ax: Any, panel: dict[str, Any], floor: float, low: float, high: float) -> None:
         from matplotlib.ticker import MaxNLocator

@@ -597,22 +597,6 @@ class Moments(Statistics):
             raise FileFormatError(f"the file does not hold usable statistics: {error!r}") from error
         return out
 
-    @classmethod
-    def load(cls, path: storage.AnyPath) -> Self:
-        """Read what `save` wrote.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-
-        Returns
-        -------
-        Moments
-            The sums in it.
-        """
-        return cls.from_state(*storage.read(path, cls.kind))
-
     # ---- parts ------------------------------------------------------------------------------
 
     def _allocate(self, like: Any) -> None:

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.linear_model import RidgeClassifier
 
 import kernelmaps as km
-from kernelmaps.stats import Moments
+from kernelmaps.stats import load_stats
 
 
 def labelled(seed, n=300, labels=4):
@@ -53,7 +53,7 @@ def test_chunks_weights_merges_and_files_are_the_fit_to_all_rows(seed, tmp_path)
         np.testing.assert_allclose(model.coef_, whole.coef_, atol=1e-8)
         np.testing.assert_array_equal(model.predict(X), whole.predict(X))
     again.stats_.save(tmp_path / "stats.km")
-    assert Moments.load(tmp_path / "stats.km").multilabel
+    assert load_stats(tmp_path / "stats.km").multilabel
 
 
 def test_the_lasso_takes_several_labels(seed):

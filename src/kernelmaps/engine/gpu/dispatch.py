@@ -9,19 +9,19 @@ from __future__ import annotations
 from functools import lru_cache, partial, wraps
 from importlib.util import find_spec
 from math import gcd
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._util.devices import is_tensor, multiply
+from ..._util.devices import is_tensor, multiply, namespace_of
 from ..._util.threads import power_of_two
 from ..extent import Extent
 from ..families import CURVES, FAMILIES, joint_columns
 from ..projections import project
-from ..reference import evaluate, namespace, real_rows
+from ..reference import evaluate, real_rows
 from ..spec import Spec
-from ..table import CODE, EDGES
-from ..table.layout import Bins, layout_of
+from ..table import CODE, EDGES, Table
+from ..table.layout import code_bins, layout_of
 from ..table.stored import LOG2
 from ..tabulated import code_table_for, n_columns, table_for
 from .tables import (
@@ -36,19 +36,12 @@ from .tables import (
     table_on,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..table.dot import SummedTable
-
-
 ANY, FINITE, NON_NEGATIVE = range(3)
 VALUES = 32  # that a program locates at a time: one for each of its threads
 STEPS = 8  # how often it does so
 SHARES = 16  # of the features of a sum, at most
 FUSED = {"enable_fp_fusion": True}  # products are added unrounded, whatever Triton's default is
 _CHAIN_BYTES = 2**30  # of intermediate results
-_Call = TypeVar("_Call", bound="Callable[..., tuple[Any, bool]]")
 
 
 class Sizes(NamedTuple):
@@ -77,7 +70,7 @@ def _has_triton() -> bool:
         return False
 
 
-def _convert_cupy(call: _Call) -> _Call:
+def _convert_cupy(call: Any) -> Any:
     """Give CuPy's rows to a function of tensors, and its result back as CuPy's: no copies."""
 
     @wraps(call)
@@ -91,7 +84,7 @@ def _convert_cupy(call: _Call) -> _Call:
         result, refused = call(*tensors, **options)
         return cupy.from_dlpack(result), refused
 
-    return cast("_Call", wrapped)
+    return wrapped
 
 
 def _is_cupy(X: Any) -> bool:
@@ -112,7 +105,7 @@ def apply(spec: Spec, X: Any, *, check: int = ANY) -> tuple[Any, bool]:
         What is refused: nothing (0), values that are not finite (1), or negative ones, too (2). The
         result is only meaningful if there is none.
     """
-    return _apply(namespace(X), spec, X, check)
+    return _apply(namespace_of(X), spec, X, check)
 
 
 def _apply(xp: Any, spec: Spec, X: Any, check: int) -> tuple[Any, bool]:
@@ -151,48 +144,43 @@ def _launch_transform(table: DeviceTable, X: Any, out: Any, flag: Any, check: in
 
 
 @_convert_cupy
-def sums(table: SummedTable, X: Any, check: int) -> tuple[Any, bool]:
+def sums(table: Table, X: Any, check: int) -> tuple[Any, bool]:
     """Sums of a table's columns over the features, and whether a value is refused or outside.
 
     With ``check=ANY`` nobody looks, and nothing waits for the GPU. The shares of a sum, some
     dozens of features each, have the rows' precision, their total has float64's.
     """
-    xp = namespace(X)
-    X = contiguous(_floats(xp, X) if table.bins.binning != CODE else X)
-    if not X.shape[0]:
-        return xp.zeros((0, table.outputs), dtype=xp.float64, device=device_of(X)), False
-    on_device, flag = _sums_on(_Held(table), xp, device_of(X)), _flag(xp, X, check)
-    dtype = xp.float64 if X.dtype == xp.float64 else xp.float32
-    empty = partial(xp.empty, dtype=dtype, device=device_of(X))
-    shares = _launch_sums(on_device, X, flag, check, empty)
-    return xp.sum(shares, axis=0, dtype=xp.float64), bool(check) and bool(flag[0])
-
-
-def _launch_sums(table: DeviceSums, X: Any, flag: Any, check: int, empty: Any) -> Any:
-    """Sums over the features, in shares of them: (shares, n, outputs), made by ``empty(shape)``.
-
-    Adding the shares in their order gives the same numbers every time.
-    """
+    xp = namespace_of(X)
+    X = contiguous(_floats(xp, X) if table.binning != CODE else X)
+    (n, d), outputs, device = X.shape, int(table.width[0]), device_of(X)
+    if not n:
+        return xp.zeros((0, outputs), dtype=xp.float64, device=device), False
     from . import kernels
 
-    n, d = X.shape
-    columns = min(COLUMNS, power_of_two(table.outputs))
+    on_device, flag = _sums_on(table, _kind(xp, X), xp, device), _flag(xp, X, check)
+    columns = min(COLUMNS, power_of_two(outputs))
     rows, features = (32, 4) if columns > 4 else (16, 8)
     split = -(-d // (SHARES * features)) * features
     shares = -(-d // split)
-    out = empty((shares, n, table.outputs))
-    grid = (-(-n // rows), shares, -(-table.outputs // columns))
+    dtype = xp.float64 if X.dtype == xp.float64 else xp.float32
+    out = xp.empty((shares, n, outputs), dtype=dtype, device=device)
+    grid = (-(-n // rows), shares, -(-outputs // columns))
     sizes = Sizes(rows=rows, features=features, columns=columns)
-    kernels.dot[grid](X, out, flag, n, split, table, check, sizes, num_warps=rows // 16, **FUSED)
-    return out
+    kernels.dot[grid](
+        X, out, flag, n, split, on_device, check, sizes, num_warps=rows // 16, **FUSED
+    )
+    # Adding the shares in their order gives the same numbers every time.
+    return xp.sum(out, axis=0, dtype=xp.float64), bool(check) and bool(flag[0])
 
 
 @_convert_cupy
-def encode(bins: Bins, ends: np.ndarray, unit: float, X: Any, dtype: np.dtype) -> tuple[Any, bool]:
+def encode(
+    table: Table, ends: np.ndarray, unit: float, X: Any, dtype: np.dtype
+) -> tuple[Any, bool]:
     """Codes of rows, and whether all values were within `ends`, one pair for each feature."""
-    xp = namespace(X)
+    xp = namespace_of(X)
     X, flag = contiguous(_floats(xp, X)), _flag(xp, X, FINITE)
-    on_device = _codes_on(_Held(bins), ends.tobytes(), unit, xp, device_of(X))
+    on_device = _codes_on(table, ends.tobytes(), unit, xp, device_of(X))
     out = xp.empty(X.shape, dtype=getattr(xp, dtype.name), device=device_of(X))
     if X.shape[0]:
         launch_encode(on_device, X, out, flag)
@@ -212,33 +200,27 @@ def launch_encode(table: DeviceCodes, X: Any, out: Any, flag: Any) -> None:
     kernels.encode[grid](X, out, flag, n, group, table, sizes, num_warps=1, enable_fp_fusion=False)
 
 
-class _Held:
-    """An object with arrays as the key of a cache: the same if it is the same object."""
+@lru_cache(maxsize=16)
+def _sums_on(table: Table, dtype: np.dtype, xp: Any, device: Any) -> DeviceSums:
+    from ..table.dot import sum_table
 
-    def __init__(self, held: Any) -> None:
-        self.held = held
-
-    def __hash__(self) -> int:
-        return id(self.held)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Held) and self.held is other.held
+    return sums_on(sum_table(table, dtype), partial(_put, xp, device))
 
 
 @lru_cache(maxsize=16)
-def _sums_on(table: _Held, xp: Any, device: Any) -> DeviceSums:
-    return sums_on(table.held, partial(_put, xp, device))
-
-
-@lru_cache(maxsize=16)
-def _codes_on(bins: _Held, ends: bytes, unit: float, xp: Any, device: Any) -> DeviceCodes:
+def _codes_on(table: Table, ends: bytes, unit: float, xp: Any, device: Any) -> DeviceCodes:
     low, high = np.frombuffer(ends).reshape(2, -1).copy()  # torch takes writable arrays
     put = partial(_put, xp, device)
-    return DeviceCodes(unit, put(low), put(high), len(low), bins_on(bins.held, put))
+    return DeviceCodes(unit, put(low), put(high), len(low), bins_on(code_bins(table), put))
 
 
 def _put(xp: Any, device: Any, array: np.ndarray) -> Any:
     return xp.asarray(np.ascontiguousarray(array), device=device)
+
+
+def _kind(xp: Any, X: Any) -> np.dtype:
+    """NumPy's name for the precision of rows and tables."""
+    return np.dtype(np.float64 if X.dtype == xp.float64 else np.float32)
 
 
 def _flag(xp: Any, X: Any, check: int) -> Any:
@@ -248,7 +230,7 @@ def _flag(xp: Any, X: Any, check: int) -> Any:
 
 
 def _table_for(xp: Any, spec: Spec, X: Any) -> DeviceTable | None:
-    kind = np.dtype(np.float64 if X.dtype == xp.float64 else np.float32)
+    kind = _kind(xp, X)
     code = X.dtype == xp.uint8
     extent = None if code else _extent(xp, spec, X, kind)
     return _table_on(spec, kind, X.shape[1], extent, code, xp, device_of(X))

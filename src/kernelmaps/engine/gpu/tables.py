@@ -69,7 +69,6 @@ class DeviceTable(NamedTuple):
     features: int
     width: int
     margin: int  # columns before the first piece of the block
-    band: int  # columns that are stored
 
 
 class DeviceSums(NamedTuple):
@@ -157,7 +156,6 @@ def table_on(layout: Layout, put: Any) -> DeviceTable:
         len(widths),
         int(layout.column[-1]),
         margin,
-        band,
     )
 
 

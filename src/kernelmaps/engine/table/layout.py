@@ -27,6 +27,7 @@ the result.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -160,6 +161,14 @@ def bins_of(table: Table, first_piece: np.ndarray) -> Bins:
         zero_piece=zero_piece,
         mirror=zero_piece + 1 if signed else 0,
     )
+
+
+@lru_cache(maxsize=16)
+def code_bins(table: Table) -> Bins:
+    """Bins whose pieces are codes: those of each set are counted from zero."""
+    if table.signed or table.binning not in (AFFINE, EDGES):
+        raise ValueError("Only uniform bins and bins between edges have codes, not odd extensions.")
+    return bins_of(replace(table, zero_at_zero=False), np.zeros(len(table.origin), np.int64))
 
 
 def _cells(sets: Sequence[np.ndarray]) -> tuple[int, list[int], list[np.ndarray]]:

@@ -19,7 +19,7 @@ from scipy.stats import t as student_t
 from sklearn.utils.validation import check_is_fitted
 
 from ..._util.arguments import check_number, refuse_masked
-from ..._util.devices import concatenate, is_tensor, to_host
+from ..._util.devices import is_tensor, join, to_host
 from ..._util.sparse import dense
 from ...certificate import Certificate
 from ...stats import Moments
@@ -240,7 +240,7 @@ class RidgePosterior:
     def predict_with_spread(self, Z: Any, coef: np.ndarray, intercept: np.ndarray) -> Any:
         """The predictions of all targets, and g(z) as a last column."""
         means, spread = rows.multiply_rows(Z, coef.T, intercept), self.spread(Z)
-        return concatenate([means, spread]) if is_tensor(means) else np.hstack([means, spread])
+        return join([means, spread], 1) if is_tensor(means) else np.hstack([means, spread])
 
 
 def deviations(variance: np.ndarray, spread: Any) -> Any:

@@ -154,7 +154,7 @@ class Features:
         if len(blocks) == 1:
             return blocks[0]
         if is_tensor(blocks[0]):
-            return devices.concatenate(blocks)
+            return devices.join(blocks, 1)
         if all(sp.issparse(block) for block in blocks):
             return sp.hstack(blocks, format="csr")
         return np.hstack([dense(block) for block in blocks])
@@ -489,7 +489,7 @@ def map_blocks(model: Any, X: Any, function: Callable[[Any], np.ndarray]) -> np.
         stay = isinstance(source, DeviceRows)
         with transform.session("Use a smaller block_rows"):
             parts = [part if stay else to_host(part) for part in map(map_block, blocks)]
-        return devices.stack(parts) if stay else np.concatenate(parts)
+        return devices.join(parts, 0) if stay else np.concatenate(parts)
     return np.concatenate(list(ordered_map(map_block, blocks, resolve_threads(model.n_jobs))))
 
 

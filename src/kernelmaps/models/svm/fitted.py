@@ -412,14 +412,12 @@ class AdditiveMachine:
         In float64 for float64 rows and in float32 for all others. The table is summed on the
         device; for maps without a fixed table φ(X) is multiplied by the weights.
         """
-        from array_api_compat import array_namespace
-
-        from ..._util.devices import is_tensor, multiply
+        from ..._util.devices import is_tensor, multiply, namespace_of
         from ...engine import gpu
 
         feature_map = self.feature_map
         X = feature_map._foreign_rows(X)
-        xp, table = array_namespace(X), self.score_table
+        xp, table = namespace_of(X), self.score_table
         if table is None:
             rows = X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float32)
             Z, flat = feature_map.transform(rows), self.weights.reshape(-1, self.n_outputs)
