@@ -26,7 +26,7 @@ import kernelmaps as km
 
 RECORD = Path(__file__).parent / "results" / "reproductions" / "fourier_forms.json"
 DATASETS = ("mnist", "inria_person_hog", "usps")
-LENGTHS = (0.5, 1.0, 2.0)  # σ in units of the median distance; 0.5 is the default
+LENGTHS = (0.5, 1.0, 2.0)  # σ in units of the median distance; 1 is the default
 COLUMNS = (100, 400, 1600)
 FORMS = ("cosine", "paired")
 PENALTIES = np.logspace(-4, 2, 7)  # ridge parameters, chosen by leave-one-out

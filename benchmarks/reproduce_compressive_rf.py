@@ -12,9 +12,9 @@ against one, all rows: each pair of classes is a job, and their votes are counte
 INRIA: the paper took pixels of 32×16 images; the folder holds gradient histograms of the same
 pedestrians (1152 features), scaled here to [0, 1], with σ = 5 as in the paper. Scenes and CIFAR-10
 are at hand as histograms of visual words (15 scenes, 4200 bins) and of gradients and colours (208
-bins; 10000 training rows): their square roots, and σ half the median distance, as the library
-chooses it. CIFAR's m are the paper's shares m/d of the features. So the figures of these three are
-not comparable one by one, only their order is. The house numbers of Figure 6 cannot be had.
+bins; 10000 training rows): their square roots, and σ half the median distance. CIFAR's m are the
+paper's shares m/d of the features. So the figures of these three are not comparable
+one by one, only their order is. The house numbers of Figure 6 cannot be had.
 
 Random features are cosines with a phase each, as in the paper (eq. 2 with a phase per feature).
 Figure 2d's seconds are processor time of one thread for the 60000 training rows, float32.

@@ -248,7 +248,7 @@ def test_options_reach_the_model(rides, tmp_path):
         (["--constraints", "area=up"], "must be one of increasing"),
         (["--constraints", "area:city=convex in when"], "must say along which of them"),
         (["--terms", "when (hour)=periodic:day"], "is not a number: 'day'"),
-        (["--terms", "town=category"], "terms names the column 'town'; X has ride_id, when"),
+        (["--terms", "town=category"], "terms names the column 'town'; X has 'ride_id', 'when'"),
         (["--smoothing", "much"], "--smoothing must be auto or numbers"),
         (["--C", "10"], "hold text, not numbers. Name it with --target"),
         (["--C", "10", "--model", "gam"], "--C means nothing for --model gam."),

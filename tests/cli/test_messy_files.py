@@ -63,6 +63,7 @@ FILES = {
     "some odd tokens.csv": (text(with_token("area", 2)), "--na-values k.A."),
     "many odd tokens.csv": (text(with_token("area", 15, "n. b.")), "--na-values 'n. b.'"),
     "of a database.csv": (text(gaps, na_rep="\\N"), None),
+    "a division by zero of R.csv": (text(with_token("area", 1, "Inf")), "--na-values Inf"),
     "a token among targets.csv": (text(with_token("rent", 3)), "--na-values k.A."),
     "of Windows.csv": (text(FLATS.replace("Bern", "€-Ort")).encode("cp1252"), "--encoding cp1252"),
     "utf-16.csv": (text().encode("utf-16"), None),

@@ -21,15 +21,11 @@ from sklearn.base import clone
 from .._util.display import two_columns
 from .._util.sparse import dense
 from .._util.storage import AnyPath
+from .._util.threads import mixed_bits
 from ..data import Source
 from ..data.columns import ColumnSelection, column_positions, no_target
 from ..data.files import has_column_names, is_parquet
-from ..data.reading import (
-    Holdout,
-    open_rows,
-    read_columns,
-    read_rows,
-)
+from ..data.reading import open_rows, read_columns, read_rows
 from ..data.sources import RowFilter, SlicedSource, values_at
 from ..data.table_reader import uninformative_columns
 from ..data.tables import fits_in_memory, load_table, open_large_table, read_complete_column
@@ -38,6 +34,7 @@ from ..evaluation.checks import Task, check_targets, decide_task
 from ..evaluation.methods import add_column_scaler
 from ..evaluation.scores import METRICS, PredictionScores
 from ..exceptions import SuspectColumnWarning, UnreadableCellWarning
+from ..models.gam.model_check import advise_log_link
 from ..models.losses import GAM, LOSSES, SVM, losses_for
 from ..plots.shapes import n_features_used
 from . import application as cli
@@ -46,6 +43,7 @@ from .settings import FitSettings
 
 BLOCK_ROWS = 16384  # rows that are read at a time
 FEWEST_ROWS = 20  # training rows below which none are held out
+ONE_IN = 5  # rows, of which one is held out: the 80/20 split that is usual
 _ALMOST_ONE = 0.999  # rank correlation with the target that is pointed out
 _MOST_RANGES = 10_000  # columns whose ranges are noted
 _RARE_CLASS = 0.1  # share of a class below which its average precision is shown
@@ -174,7 +172,7 @@ def _fit_table(file: Any, settings: FitSettings, selection: ColumnSelection) -> 
         "target": target, "unused": [column for column in header if column not in used],
         "sample_weight": weight, "exposure": exposure, "event": event,
         "ids": _find_ids(file, selection),
-        "na_values": list(file.options.na_values) or None,
+        "na_values": list(file.na_values) or None,
     }  # fmt: skip
     if fits_in_memory(path) if settings.stream is None else not settings.stream:
         columns = [*features, *filter(None, [event])]
@@ -225,6 +223,33 @@ def _is_fraction(cell: Any) -> bool:
 # ---- fitting and scoring ------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Holdout:
+    """The rows that are held out to score a model: one in five.
+
+    Attributes
+    ----------
+    order : {"random", "last", "first"}
+        Random rows, the last ones of the file, or the first ones.
+    n_rows : int
+    """
+
+    order: str
+    n_rows: int
+
+    def held(self, start: int, n: int) -> np.ndarray:
+        """Whether rows `start` to `start + n` are held out.
+
+        A random choice depends on the row's number alone: the same for a table in memory and for a
+        file read in blocks, and unrelated to the order of the rows. The upper bits are taken
+        because the lower ones choose the folds of a cross-validation.
+        """
+        rows, count = np.arange(start, start + n), self.n_rows // ONE_IN
+        if self.order == "random":
+            return (mixed_bits(rows) >> np.uint64(32)) % np.uint64(ONE_IN) == 0
+        return rows >= self.n_rows - count if self.order == "last" else rows < count
+
+
 def _fit_and_score(
     unfitted: Any, source: Source, settings: FitSettings, task: Task, facts: dict[str, Any],
     sample_y: np.ndarray | None = None,
@@ -262,7 +287,11 @@ def _fit_and_score(
             if n_scored:
                 metadata["held_out"] = {"rows": n_scored, "scores": scores, "which": which}
     if scores is None:
-        scores = _predict(model, source).scores()
+        predictions = _predict(model, source)
+        scores = predictions.scores()
+    if task.name == "regression" and hasattr(model, "loss_"):
+        for advice in advise_log_link(model.loss_, predictions.truth, predictions.predicted):
+            cli.note(advice)
     streamed = not isinstance(source, SlicedSource)
     return FittedModel(model, metadata, scores, n_scored, task.reason, streamed)
 
@@ -444,7 +473,7 @@ def _convert_targets(y: Any, task: Task, name: str) -> np.ndarray:
     except ValueError:
         raise ValueError(
             f"{name}: the target holds text, which a regression cannot predict: use "
-            "--task classification, or name another target."
+            "--task classification without a --loss for numbers, or name another target."
         ) from None
 
 
@@ -507,11 +536,14 @@ class FittedModel:
         model = self.model
         if shown.pop("kinds", None):
             pairs = len(model.pair_functions_)
-            terms = f"{len(model.term_names_) - pairs} terms"
-            terms += f" and {pairs} pairs" if pairs else ""
+            terms = _count(len(model.term_names_) - pairs, "term")
+            terms += f" and {_count(pairs, 'pair')}" if pairs else ""
             degrees = f"{float(model.edf_.sum()):.1f} degrees of freedom"
             shown["model"] = f"{terms}, {model.loss}, {degrees}"
             shown["columns"] = _describe_columns(model.reader_.columns)
+        classes: Any = getattr(model, "classes_", ())
+        if len(classes) == 2:
+            shown["positive class"] = str(classes[1])
         if self.reason:
             other = "regression" if shown["task"] == "classification" else "classification"
             is_number = np.asarray(getattr(model, "classes_", 0)).dtype.kind in "iuf"
@@ -538,6 +570,10 @@ def _describe_scores(
         rare = f"{scores['average_precision']:.4g} (its share: {scores['rarer_class']:.3g})"
         lines[METRICS["average_precision"]] = rare
     return lines
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def _describe_columns(columns: Iterable[Any]) -> str:

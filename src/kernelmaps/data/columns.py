@@ -14,9 +14,18 @@ import numpy as np
 
 from .._util.arguments import argument, needed, parameter
 from .._util.sparse import dense
+from .._util.threads import evenly_spaced
 from .arrow import pa, pc
 from .dates import duration_cells
-from .text_cells import Categories, NumberFormat, Text, may_be_dates, number_doubts
+from .text_cells import (
+    Categories,
+    DistinctCells,
+    NumberFormat,
+    Text,
+    may_be_dates,
+    number_doubts,
+    quoted,
+)
 
 
 def advice_on_text() -> str:
@@ -217,8 +226,8 @@ def column_position(item: Any, names: list[str], owner: str, argument: str) -> i
     is_integer = isinstance(item, int | np.integer) and not isinstance(item, bool)
     if is_integer and -len(names) <= item < len(names):
         return int(item) % len(names)
-    shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
-    raise ValueError(f"{owner}: {parameter(argument)} names the column {item!r}; X has {shown}.")
+    what = f"{owner}: {parameter(argument)} names the column {item!r}"
+    raise ValueError(f"{what}; X has {_some(names)}.")
 
 
 def _package(X: Any) -> str:
@@ -232,24 +241,6 @@ def level_name(item: Any) -> str:
     if isinstance(item, date | np.datetime64):
         return str(item).replace("T", " ").removesuffix(" 00:00:00")
     return str(item)
-
-
-def joined_columns(parts: Sequence[Sequence[Column]]) -> list[Column]:
-    """The columns of several chunks of one table, one below the other."""
-    out = []
-    for pieces in zip(*parts, strict=True):
-        name = pieces[0].name
-        if not pieces[0].is_category:
-            out.append(Column(name, np.concatenate([c.values for c in pieces]), None, []))
-            continue
-        levels = list(dict.fromkeys(level for column in pieces for level in column.levels))
-        place = {level: k for k, level in enumerate(levels)}
-        codes = [
-            np.array([*(place[level] for level in column.levels), -1], np.int64)[column.codes]
-            for column in pieces
-        ]
-        out.append(Column(name, None, np.concatenate(codes), levels))
-    return out
 
 
 RawColumn: TypeAlias = np.ndarray | Text | Categories
@@ -377,9 +368,11 @@ _NESTED = (list, dict, set, complex, np.ndarray)
 
 
 def _nested_error(name: str, kind: Any, owner: str) -> TypeError:
+    option = argument("drop", name)
+    drop = f": {option}" if option.startswith("-") else ""
     return TypeError(
         f"{owner}: column {name!r} holds values that are neither numbers nor names of levels "
-        f"({kind}). Turn them into columns of numbers or text, or leave the column out."
+        f"({kind}). Turn them into columns of numbers or text, or leave the column out{drop}."
     )
 
 
@@ -450,29 +443,80 @@ def to_text(raw: RawColumn) -> Text:
     """A column of any form as text; numbers and dates as they are usually written."""
     if isinstance(raw, Text):
         return raw
-    if isinstance(raw, Categories):
-        return Text(raw.distinct.take(pa.array(raw.codes, mask=raw.codes < 0)))
-    if raw.dtype.kind == "M":
-        return Text(pa.array(np.datetime_as_string(raw), pa.string(), mask=np.isnat(raw)))
-    codes, levels = factorize_levels(raw)
-    return Text(pa.array(levels, pa.string()).take(pa.array(codes, mask=codes < 0)))
+    cells = encode_values(raw) if isinstance(raw, np.ndarray) else raw
+    return Text(cells.distinct.take(pa.array(cells.codes, mask=cells.codes < 0)))
 
 
-def factorize_levels(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Codes (−1: missing) and names of the levels of numbers or dates."""
+def encode_values(values: np.ndarray) -> DistinctCells:
+    """Numbers or dates by the names of their levels."""
     encoded = pa.array(values, from_pandas=True).dictionary_encode()
-    codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes, [level_name(item) for item in encoded.dictionary.to_numpy(zero_copy_only=False)]
+    codes = np.asarray(pc.fill_null(encoded.indices, -1)).astype(np.int64)
+    names = [level_name(item) for item in np.asarray(encoded.dictionary)]
+    return DistinctCells(pa.array(names, pa.string()), codes)
 
 
 def typed_number_doubts(raw: np.ndarray) -> list[str]:
     """What else numbers with a type may mean: 20240131 and 1.2024 may be dates."""
-    if not may_be_dates(raw) or not _date_doubts(raw[:100]):
-        return []
-    return _date_doubts(raw)
+    doubts = list[str]()
+    for part in (raw[:100], raw) if may_be_dates(raw) else ():
+        # A float has no marks of thousands.
+        doubts = number_doubts(to_text(part), NumberFormat())
+        doubts = [doubt for doubt in doubts if doubt.endswith("for a date")]
+        if not doubts:
+            break
+    return doubts
 
 
-def _date_doubts(numbers: np.ndarray) -> list[str]:
-    # A float has no marks of thousands.
-    doubts = number_doubts(to_text(numbers), NumberFormat())
-    return [doubt for doubt in doubts if doubt.endswith("for a date")]
+# ---- collinear columns --------------------------------------------------------------------------
+
+_FEWEST_ROWS, _SAMPLED_ROWS = 20, 5000  # in which relations are looked for
+_MOST_NUMBERS = 200  # among which linear relations are
+_ADVICE = "so that their effects cannot be told apart: leave one of them out"
+
+
+def describe_collinear(columns: Sequence[Column]) -> dict[str, str]:
+    """Ends of sentences about columns that repeat others, or are linear in them, by name.
+
+    A relation in a sample of the rows is tried on all of them.
+    """
+    ends, first, n = dict[str, str](), dict[Any, Column](), len(columns[0]) if columns else 0
+    rows = evenly_spaced(n, _SAMPLED_ROWS)
+    if n < _FEWEST_ROWS:
+        return ends
+    for column in columns:
+        groups = _partition(column.take(rows))
+        twin, varies = first.setdefault(groups, column), groups[1].strip(b"\0")
+        if twin is not column and varies and _partition(twin) == _partition(column):
+            ends[column.name] = f"repeats {twin.name!r}, {_ADVICE}"
+    names = [name for column in first.values() if column.codes is None for name in [column.name]]
+    values = [column.values for column in first.values() if column.codes is None]
+    sample = np.column_stack([*(item[rows] for item in values), np.zeros(len(rows))])
+    with np.errstate(all="ignore"):
+        mean, scale = sample.mean(axis=0), sample.std(axis=0)
+        sample = (sample - mean) / np.where(scale > 0, scale, 1.0)
+    if not (len(values) <= min(_MOST_NUMBERS, len(rows) - 2) and np.isfinite(sample).all()):
+        return ends
+    R, independent = np.linalg.qr(sample, mode="r"), list[int]()
+    for j, name in enumerate(names):
+        if abs(R[j, j]) > 1e-8 * np.sqrt(len(rows)) or not scale[j]:
+            independent.append(j)
+            continue
+        weights = scale[j] * np.linalg.lstsq(R[:, independent], R[:, j])[0] / scale[independent]
+        others = [
+            (k, w) for k, w in zip(independent, weights) if abs(w * scale[k]) > 1e-6 * scale[j]
+        ]
+        residual = values[j] - mean[j] - sum(w * (values[k] - mean[k]) for k, w in others)
+        if np.abs(residual).max() < 1e-6 * scale[j]:
+            ends[name] = f"is linear in {quoted([names[k] for k, _ in others], 9)}, {_ADVICE}"
+    return ends
+
+
+def _partition(column: Column) -> tuple[bool, bytes]:
+    """Which rows have the same value and, of numbers, in which order, up to its direction."""
+    if column.codes is not None:
+        return len(column.levels) > 2, column.codes.astype(np.int32).tobytes()
+    codes = np.unique(column.values, return_inverse=True)[1].astype(np.int32)
+    if codes.max() < 2:  # as those of two levels, which rows number
+        return False, (codes != codes[0]).astype(np.int32).tobytes()
+    codes = 2 * codes - codes.max()
+    return True, (codes * np.sign(codes[np.argmax(codes != 0)])).tobytes()

@@ -79,8 +79,8 @@ _SPANS = {"month": 366 * 86400, "weekday": 7 * 86400, "hour": 86400}
 def extract_parts(cells: pa.Array, pattern: str) -> tuple[dict[str, pa.Array], np.ndarray]:
     """The named parts of a pattern, and which cells match it."""
     groups = pc.extract_regex(cells, pattern)
-    matched = pc.is_valid(groups).to_numpy(zero_copy_only=False)
-    return dict(zip((part.name for part in groups.type), groups.flatten(), strict=True)), matched
+    names = (part.name for part in groups.type)
+    return dict(zip(names, groups.flatten(), strict=True)), np.asarray(groups.is_valid())
 
 
 def parse_dates(cells: pa.Array, form: str) -> np.ndarray:
@@ -136,8 +136,8 @@ def hours_in(cells: pa.Array) -> np.ndarray:
         _integers(parts["D"]), _hour(parts), _integers(parts["M"]), _integers(parts["S"])
     )  # fmt: skip
     fraction = pc.binary_join_element_wise("0.", pc.fill_null(parts["f"], ""), "0", "")
-    second = second + fraction.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    is_empty = pc.fill_null(pc.equal(cells, ""), True).to_numpy(zero_copy_only=False)
+    second = second + np.asarray(fraction.cast(pa.float64()))
+    is_empty = np.asarray(pc.fill_null(pc.equal(cells, ""), True))
     possible = matched & ~is_empty & (hour < _NO_HOUR) & (minute < 60) & (second < 60)
     return np.where(possible, 24 * day + hour + minute / 60 + second / 3600, np.nan)
 
@@ -151,20 +151,19 @@ def duration_cells(durations: pa.Array) -> pa.Array:
 def _integers(digits: pa.Array) -> np.ndarray:
     """Digits as numbers; 0 where there are none."""
     digits = pc.fill_null(pc.if_else(pc.equal(digits, ""), "0", digits), "0")
-    return digits.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return np.asarray(digits.cast(pa.int64()))
 
 
 def _month_number(names: pa.Array) -> np.ndarray:
     """Month of an English name or its first three letters; 0 for others."""
     place = pc.fill_null(pc.index_in(pc.utf8_lower(names), pa.array(_MONTH_NAMES)), -1)
-    place = place.to_numpy(zero_copy_only=False).astype(np.int64)
-    return np.where(place < 0, 0, place % 12 + 1)
+    return np.where(np.asarray(place) < 0, 0, np.asarray(place) % 12 + 1)
 
 
 def _hour(parts: dict[str, pa.Array]) -> np.ndarray:
     """Hour of the day, of a clock with twelve hours where a half of the day is named."""
     hour = _integers(parts["H"])
-    half = pc.fill_null(pc.utf8_lower(parts["p"]), "").to_numpy(zero_copy_only=False)
+    half = np.asarray(pc.fill_null(pc.utf8_lower(parts["p"]), ""))
     twelve = half != ""
     possible = ~twelve | ((hour >= 1) & (hour <= 12))
     of_day = np.where(twelve, hour % 12 + np.where(half == "pm", 12, 0), hour)

@@ -1,7 +1,6 @@
 """Rows, column names and a target from a file or a named dataset.
 
-Files are read block by block: the columns that are asked for, checked cell by cell, and
-the rows that are held out to score a model: one in five, chosen by the row's number alone.
+Files are read block by block: the columns that are asked for, checked cell by cell.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import numpy as np
 from .._util.arguments import argument
 from .._util.sparse import find_not_finite, is_sparse
 from .._util.storage import AnyPath
-from .._util.threads import mixed_bits
 from .columns import ColumnSelection, column_positions, no_target
 from .datasets import load, names
 from .files import open_table
@@ -97,36 +95,6 @@ def _normalize_rows(X: Any, norm: str) -> Any:
     X = X.astype(np.float64)  # without scikit-learn, whose import takes as long as a prediction
     norms = np.linalg.norm(X, 1 if norm == "l1" else 2, axis=1, keepdims=True)
     return X / np.where(norms == 0, 1.0, norms)
-
-
-ONE_IN = 5  # rows, of which one is held out: the 80/20 split that is usual
-
-
-@dataclass(frozen=True)
-class Holdout:
-    """The rows that are held out to score a model: one in five.
-
-    Attributes
-    ----------
-    order : {"random", "last", "first"}
-        Random rows, the last ones of the file, or the first ones.
-    n_rows : int
-    """
-
-    order: str
-    n_rows: int
-
-    def held(self, start: int, n: int) -> np.ndarray:
-        """Whether rows `start` to `start + n` are held out.
-
-        A random choice depends on the row's number alone: the same for a table in memory and for a
-        file read in blocks, and unrelated to the order of the rows. The upper bits are taken
-        because the lower ones choose the folds of a cross-validation.
-        """
-        rows, count = np.arange(start, start + n), self.n_rows // ONE_IN
-        if self.order == "random":
-            return (mixed_bits(rows) >> np.uint64(32)) % np.uint64(ONE_IN) == 0
-        return rows >= self.n_rows - count if self.order == "last" else rows < count
 
 
 _BLOCK_ROWS = 65536  # rows that are read at a time

@@ -23,6 +23,7 @@ import scipy
 from .._util.arguments import refuse_masked
 from .._util.sparse import check_sparse, dense, is_sparse, naming_text
 from .._util.threads import cached_property, mixed_bits
+from .arrow import pa
 from .columns import check_order, is_frame, names_of, without_columns
 
 _ROLES = ("targets", "weights", "exposures")
@@ -96,13 +97,18 @@ class Block:
 
 def joined(blocks: list[Block]) -> Block:
     """Blocks one below the other, which have no places any more."""
-    X = [block.X for block in blocks]
-    stacked = scipy.sparse.vstack(X, format="csr") if is_sparse(X[0]) else np.vstack(X)
     y, w, exposure = (
         None if values[0] is None else np.concatenate(values)
         for values in zip(*((block.y, block.w, block.exposure) for block in blocks))
     )
-    return Block(stacked, y, w, exposure=exposure)
+    return Block(stack_rows([block.X for block in blocks]), y, w, exposure=exposure)
+
+
+def stack_rows(parts: list[Any]) -> Any:
+    """Arrays, sparse matrices or pyarrow tables one below the other."""
+    if is_sparse(parts[0]):
+        return scipy.sparse.vstack(parts, format="csr")
+    return pa.concat_tables(parts) if hasattr(parts[0], "combine_chunks") else np.vstack(parts)
 
 
 class Source:
@@ -400,7 +406,12 @@ class IterableSource(Source):
 
     def _chunk(self, item: Any, index: int, start: int) -> Block:
         """One item of the stream."""
-        X, *of_item = _parts_of(item, index)
+        parts = tuple(item) if isinstance(item, tuple) or is_group(item) else (item,)
+        if not 1 <= len(parts) <= 3:
+            raise ValueError(
+                f"chunk {index} is a tuple of {len(parts)}; chunks are X, (X, y) or (X, y, weights)"
+            )
+        X, *of_item = (*parts, None, None)[:3]
         named = [name for name in self.roles if isinstance(name, str)]
         columns = {name: np.asarray(X[name]) for name in named}
         X = without_columns(X, named)
@@ -629,16 +640,6 @@ def is_chunks(X: Any) -> bool:
         item = X[0] if X else None
         return is_table(item) or is_group(item)
     return isinstance(X, Iterable) and not isinstance(X, Mapping | Set)
-
-
-def _parts_of(item: Any, index: int) -> tuple[Any, Any, Any]:
-    """Take one item of a stream apart: X, targets and weights, or None."""
-    parts = tuple(item) if isinstance(item, tuple) or is_group(item) else (item,)
-    if not 1 <= len(parts) <= 3:
-        raise ValueError(
-            f"chunk {index} is a tuple of {len(parts)}; chunks are X, (X, y) or (X, y, weights)"
-        )
-    return (*parts, None, None)[:3]
 
 
 def default_target(names: Container[str], y: Any) -> Any:

@@ -24,6 +24,7 @@ from .columns import (
     check_order,
     check_selection,
     column_positions,
+    no_target,
     raw_column,
     text_columns_message,
     to_text,
@@ -167,11 +168,7 @@ def _assign_columns(
     """Targets as given, or the column "y"; columns that are no features; and those that are."""
     y = default_target(names, roles[0])
     if y is None:
-        shown = ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
-        raise ValueError(
-            f"{file} has no target: name the column to predict as y, as in "
-            f"fit(path, {names[-1]!r}). It has the columns {shown}."
-        )
+        raise no_target(file, names)
     named = [item for item in (y, *roles[1:]) if isinstance(item, str)]
     column_positions(names, named, file)
     return y, named, [n for n in names if n not in named] if columns is None else list(columns)
@@ -498,9 +495,8 @@ def open_large_table(
         source.keep_chunks()
         yield source
         return
-    y, named, features = _assign_columns(
-        file.names, (y, sample_weight, exposure), columns, str(file)
-    )
+    roles = (y, sample_weight, exposure)
+    y, named, features = _assign_columns(file.names, roles, columns, str(file))
     table = file.table(named or features[:1])  # a table without columns has no rows
     y, w, exposure, has_target = read_targets(table, file.locate_row, y, sample_weight, exposure)
     # The file has no name, and is gone with the process, however that ends.

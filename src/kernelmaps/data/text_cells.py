@@ -109,8 +109,7 @@ _MIN_NUMBERS_BESIDE_TOKEN = 5  # as a scale of ratings has
 
 def _match(cells: pa.Array, pattern: str) -> np.ndarray:
     """Which cells match a pattern; a null does not."""
-    matches = pc.fill_null(pc.match_substring_regex(cells, pattern), False)
-    return matches.to_numpy(zero_copy_only=False)
+    return np.asarray(pc.fill_null(pc.match_substring_regex(cells, pattern), False))
 
 
 @dataclass(frozen=True)
@@ -132,7 +131,7 @@ class DistinctCells:
     def encode(cls, text: pa.Array) -> DistinctCells:
         """Encode a column of strings."""
         encoded = pc.utf8_trim_whitespace(text).dictionary_encode()
-        codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
+        codes = np.asarray(pc.fill_null(encoded.indices, -1))
         return cls(encoded.dictionary, codes.astype(np.int64))
 
     @cached_property
@@ -142,8 +141,7 @@ class DistinctCells:
 
     def are_words(self, words: tuple[str, ...]) -> np.ndarray:
         """Which of the different cells are one of some words, which are in small letters."""
-        matches = pc.is_in(pc.utf8_lower(self.distinct), pa.array(words))
-        return matches.to_numpy(zero_copy_only=False)
+        return np.asarray(pc.is_in(pc.utf8_lower(self.distinct), pa.array(words)))
 
     def present(self, gaps: tuple[str, ...]) -> np.ndarray:
         """Which of the different cells are not missing."""
@@ -206,7 +204,7 @@ class Text:
         """Whether a cell is a code such as 01067, whose zeros a number would not keep."""
         if self.plain is None:
             return bool(_match(self.cells.distinct, _LEADING_ZERO).any())
-        zero = pc.fill_null(pc.starts_with(self.array, "0"), False).to_numpy(zero_copy_only=False)
+        zero = np.asarray(pc.fill_null(pc.starts_with(self.array, "0"), False))
         places = np.flatnonzero(zero & (self.plain == np.floor(self.plain)))
         return bool(_match(self.array.take(pa.array(places)), _LEADING_ZERO).any())
 
@@ -223,8 +221,7 @@ class Text:
     def numbers(self, fmt: NumberFormat) -> np.ndarray:
         """The different cells as numbers of one format and unit; NaN where they are not such."""
         values, units, _ = self.parsed(fmt.form)
-        right = pc.is_in(units, pa.array(["", fmt.unit])).to_numpy(zero_copy_only=False)
-        return np.where(right, values, np.nan)
+        return np.where(np.asarray(pc.is_in(units, pa.array(["", fmt.unit]))), values, np.nan)
 
     def dates(self, form: str) -> np.ndarray:
         """The different cells as dates of one format, or of ISO 8601; NaT where they are not.
@@ -270,7 +267,7 @@ class Text:
 
 def _cast(text: pa.Array) -> np.ndarray | None:
     try:
-        return text.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        return np.asarray(text.cast(pa.float64()))
     except pa.ArrowInvalid:
         return None
 
@@ -293,7 +290,7 @@ def numbers_in(cells: pa.Array, form: str) -> tuple[np.ndarray, pa.Array, np.nda
     written = pc.binary_join_element_wise(parts["before"], parts["after"], "\t")
     encoded = written.dictionary_encode()
     names = [split_unit(*name.split("\t")) for name in encoded.dictionary.to_pylist()]
-    places = pc.fill_null(encoded.indices, len(names)).to_numpy(zero_copy_only=False)
+    places = np.asarray(pc.fill_null(encoded.indices, len(names)))
     units = pa.array([*(name and name[0] for name in names), None], pa.string()).take(places)
     powers = np.array([*(name[1] if name else 0 for name in names), 0])[places]
     digits = parts["digits"]
@@ -308,9 +305,9 @@ def numbers_in(cells: pa.Array, form: str) -> tuple[np.ndarray, pa.Array, np.nda
         digits = pc.if_else(pa.array(powers > 0), scaled, digits)
         wrong = pc.or_kleene(wrong, pc.match_substring_regex(digits, "[eE].*e"))
     digits = pc.if_else(wrong, None, digits)
-    values = digits.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    negative = pc.fill_null(pc.is_in(signs, pa.array(["-", "−"])), False)
-    return np.where(negative.to_numpy(zero_copy_only=False), -values, values), units, powers
+    values = np.asarray(digits.cast(pa.float64()))
+    negative = np.asarray(pc.fill_null(pc.is_in(signs, pa.array(["-", "−"])), False))
+    return np.where(negative, -values, values), units, powers
 
 
 @lru_cache(maxsize=1024)
@@ -455,8 +452,7 @@ def unit_doubts(column: Text, fmt: NumberFormat) -> list[str]:
             f"holds cells such as {cell!r}, read as {value:.15g}, and numbers without a multiplier "
             "as they are: write numbers out if that is wrong"
         )
-    bare = pc.fill_null(pc.equal(units, ""), False).to_numpy(zero_copy_only=False)
-    bare = bare & readable & (values != 0)
+    bare = np.asarray(pc.fill_null(pc.equal(units, ""), False)) & readable & (values != 0)
     if fmt.unit and bare.any():
         doubts.append(
             f"holds {quoted(column.cells.select(bare))} without the unit {fmt.unit!r} that other "

@@ -196,7 +196,7 @@ def _name_or_kernel(kernel: Kernel | None) -> Any:
 def fit_kernel(name: Any, X: Any, random_state: Any = 0) -> Kernel:
     """A kernel by name, its width taken from the data.
 
-    Stationary kernels get the length scale of `fit_length`'s rule "auto" (half the median
+    Stationary kernels get the length scale of `fit_length`'s rule "auto" (the median
     distance), the exponential ones γ = 1 / mean squared distance, polynomials c = ½ and
     γ = ½ / mean squared length, so that k(x, x) is about 1. A kernel object is taken as it is.
     """

@@ -311,8 +311,9 @@ class RandomFourierMap(JointMap):
         times as many frequencies: smaller errors on rows of few directions, for some seconds of
         `fit`. It takes an even D, and "iid" or "orthogonal" frequencies.
     sigma : float, "auto", "scale", "median" or None, default="auto"
-        Length scale of a kernel given by name. "median" is the median distance of (at most 1000)
-        rows, "auto" half of it, "scale" scikit-learn's γ = 1/(d Var X), that is σ² = d Var(X)/2.
+        Length scale of a kernel given by name. "auto" is the median distance of (at most 1000)
+        rows, "median" the same, and an error where it is 0, "scale" scikit-learn's
+        γ = 1/(d Var X), that is σ² = d Var(X)/2.
         :func:`kernelmaps.kernels.stationary.fit_length` has the rules for other kernels than the
         Gaussian. None means 1. A kernel object keeps its own scale.
     random_state : int, RandomState, Generator or None

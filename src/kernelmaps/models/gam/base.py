@@ -37,7 +37,7 @@ from ...data.columns import Column, is_frame, is_series, without_named
 from ...data.dates import date_of
 from ...data.files import open_table
 from ...data.sources import Source
-from ...data.table_reader import ReadingNotes, TableReader
+from ...data.table_reader import ReadingNotes, TableReader, numbers_rows
 from ...data.tables import (
     fits_in_memory,
     is_in_memory,
@@ -90,6 +90,7 @@ from .training_rows import (
 )
 
 _STATISTICS = "deviance_", "null_deviance_", "log_likelihood_", "aic_", "reml_", "corrected_edf"
+NO_EFFECT = 0.05  # p-value above which a number of the rows is an ID
 MAX_EDF_SHARE = 0.8  # of the rows' weight: with more effective degrees of freedom, a fit warns
 
 
@@ -240,9 +241,14 @@ class GeneralizedAdditiveModel(BaseEstimator):
             location = losses[0].location(targets[0], weight, offsets)
             if location:
                 targets = [values - location for values in targets]
-            settings = self._settings()
-            rows = encode_rows(columns, targets, weight, offsets, settings)
-            self._fit_rows(rows, losses, settings, int(np.count_nonzero(weight)), location)
+            while True:
+                settings = self._settings()
+                rows = encode_rows(columns, targets, weight, offsets, settings)
+                self._fit_rows(rows, losses, settings, int(np.count_nonzero(weight)), location)
+                useful = self._without_row_numbers(columns)
+                if len(useful) == len(columns):
+                    break
+                columns = useful
             self._finish_fit(columns, targets[0] + location, weight, offsets)
         else:
             owner = type(self).__name__
@@ -409,6 +415,33 @@ class GeneralizedAdditiveModel(BaseEstimator):
         self._set_reader(reader)
         reader.warn(owner, stacklevel=5)
         return columns
+
+    def _without_row_numbers(self, columns: list[Column]) -> list[Column]:
+        """The columns less those that number the rows and have no effect, which are IDs.
+
+        A consecutive number with an effect may be a time. Columns that parameters name stay.
+        """
+        given = str([self.terms, self.interactions, self.constraints, self.smoothing])
+        reasons = {}
+        for term in self.predictor_.terms if self.reader_.named else ():
+            (column, *others), p = (columns[j] for j in term.columns), float(term.p_value.min())
+            if (
+                not others
+                and p > NO_EFFECT
+                and numbers_rows(column)
+                and repr(column.name) not in given
+            ):
+                reasons[column.name] = (
+                    f"its values number the rows, without an effect (p = {p:.2g})"
+                )
+        for term in self.predictor_.terms:
+            if len(term.columns) > 1:
+                for j in term.columns:
+                    reasons.pop(columns[j].name, None)
+        if not 0 < len(reasons) < len(columns):
+            return columns
+        self._set_reader(self.reader_.leave_out(reasons, type(self).__name__, stacklevel=6))
+        return [column for column in columns if column.name not in reasons]
 
     def _set_reader(self, reader: TableReader) -> None:
         """Keep how columns are read, their number and, where the table has them, their names."""
@@ -825,8 +858,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         scores = self.predictor_.intercept + values.sum(axis=0)
         best = int(np.argmax(scores)) if self._of_labels else 0
         k = best if output is None else output
-        names = self.reader_.value_names
-        dates = {how.name for how in self.reader_.columns if how.kind == "date"}
+        names, dates = self.reader_.value_names, self.reader_.trends
         cells = [
             _describe_first_cell(column, names.get(column.name, {}), column.name in dates)
             for column in columns
