@@ -124,7 +124,7 @@ def compare(
         a cross-validation on at most 500 rows chooses one for each method.
     budget : float, optional
         Seconds. A method is begun if as much time is left as the longest one of its kind took (of a
-        new kind: of all); notes name the others. At most 250 random rows a second take part.
+        new kind: all on average); notes name the others. At most 250 random rows a second are used.
     name, feature_names, loading_code : str, sequence of str, str
         Names of the data and of its columns, and Python that makes X and y, for the report.
     random_state : int, RandomState, Generator or None
@@ -270,7 +270,7 @@ def _measure_all(
     try:
         for method in track(queue(), lambda method: method.label, len(methods), progress):
             begin = perf_counter()
-            expected = longest.get(method.kind, max(longest.values(), default=0.0))
+            expected = longest.get(method.kind, np.mean(list(longest.values()) or [0.0]))
             if begin + expected > deadline and len(rows) >= _FEWEST_RESULTS:
                 rows.append(_describe(method) | {"status": "not started", "rows": 0})
                 continue
