@@ -456,6 +456,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
 
         Values beyond the training rows are warned of, unless another part of the call does it.
         """
+        check_is_fitted(self)
         if isinstance(X, str | os.PathLike):
             file = open_table(X)
             table, notes = file.table(), ReadingNotes()
@@ -506,8 +507,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
 
     def _score_errors(self, X: Any) -> np.ndarray:
         """Standard errors of the scores of rows, one column per output."""
-        check_is_fitted(self)
         # Their scores have been computed before.
+        check_is_fitted(self)
         return self.predictor_.score_errors(self._columns(X, warns=False))
 
     def _score_draws(self, X: Any, n_draws: int, random_state: Any) -> np.ndarray:
@@ -668,11 +669,16 @@ class GeneralizedAdditiveModel(BaseEstimator):
                 strict=True,
             )
         ]
+        mean = None if len(intercepts) > 1 else self._mean_of(model.intercept)
+        if mean is not None:
+            intercepts.append(
+                f"{'probability' if self._of_labels else 'mean'} {plain_number(mean, 4)}"
+            )
         facts = {
             "loss": f"{self.loss} ({loss.family} family, link: {loss.link})",
             "rows": self._n_rows,
             "score": score_name(self, "the mean"),
-            "intercept": ", ".join(intercepts) + self._describe_mean(model.intercept),
+            "intercept": ", ".join(intercepts),
             "degrees of freedom": ", ".join(f"{value:.1f}" for value in self.edf_),
             "dispersion": ", ".join({plain_number(phi, 4): 0 for phi in self.dispersion_}),
         }
@@ -848,7 +854,6 @@ class GeneralizedAdditiveModel(BaseEstimator):
         Explanation
             Prints as text; `plot` draws it as bars.
         """
-        check_is_fitted(self)
         owner, columns = type(self).__name__, self._columns(x)
         if len(columns[0]) != 1:
             raise ValueError(
@@ -871,12 +876,6 @@ class GeneralizedAdditiveModel(BaseEstimator):
             float(scores[k]), self._output_names()[k], self.predictor_.errors(columns)[0, :, k],
             score_name(self, output=k), self._mean_of(scores, k),
         )  # fmt: skip
-
-    def _describe_mean(self, scores: np.ndarray) -> str:
-        """The probability or mean that scores alone stand for, where they are another number."""
-        mean = None if len(scores) > 1 else self._mean_of(scores)
-        what = "probability" if self._of_labels else "mean"
-        return "" if mean is None else f", {what} {plain_number(mean, 4)}"
 
     def _mean_of(self, scores: np.ndarray, k: int = 0) -> float | None:
         """The probability or prediction of scores, if it is another number than that of output k.

@@ -312,7 +312,7 @@ def _fitted_term(
     statistic, reference_df, p_value = np.array(tests).T
     return FittedTerm(
         term.name, term.kind, term.columns, tabulate_codes,
-        np.sqrt(np.stack(errors, axis=-1) ** 2 + unseen.variances_at_codes())
+        np.sqrt(np.stack(errors, axis=-1) ** 2 + unseen.functions**2 @ unseen.variances.T)
         .reshape(tabulate_codes.shape),
         term.counts, np.array([output.edf(i) for output in outputs]), statistic, p_value,
         np.stack([np.exp(output.fit.rho[smoothing]) for output in outputs], axis=-1),

@@ -145,10 +145,6 @@ class NewLevels(NamedTuple):
     functions: np.ndarray
     variances: np.ndarray
 
-    def variances_at_codes(self) -> np.ndarray:
-        """Variances at the codes, of shape (n_codes, n_outputs)."""
-        return self.functions**2 @ self.variances.T
-
 
 def new_levels(
     term: DesignTerm, is_category: Sequence[bool], fits: Sequence[PenalisedFit], span: slice,

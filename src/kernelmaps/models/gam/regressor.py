@@ -11,7 +11,6 @@ from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import column_or_1d
-from sklearn.utils.validation import check_is_fitted
 
 from ..._util.arguments import check_number, refuse_masked
 from ..._util.storage import all_or_nothing
@@ -480,7 +479,6 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         GamCheck
             Prints as text; :class:`kernelmaps.inspection.CheckDisplay` draws it.
         """
-        check_is_fitted(self)
         warn_without_exposure(self, "AdditiveRegressor.check", exposure, offset)
         columns = self._columns(X)
         y = self._numbers(targets_of(self, y, len(columns[0])))

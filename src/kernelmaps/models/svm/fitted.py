@@ -417,7 +417,7 @@ class AdditiveMachine:
 
         feature_map = self.feature_map
         X = feature_map._foreign_rows(X)
-        xp, table = namespace_of(X), self.score_table()
+        xp, table = namespace_of(X), self.score_table
         if table is None:
             rows = X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float32)
             Z, flat = feature_map.transform(rows), self.weights.reshape(-1, self.n_outputs)
@@ -437,7 +437,7 @@ class AdditiveMachine:
         """Terms of checked rows, [row][feature][output], their means included."""
         n, d = X.shape[0], len(self.weights)
         check_loop(X, d, X, X.shape)
-        precision, table = self.precision(X), self.score_table()
+        precision, table = self.precision(X), self.score_table
         if not self.on_codes:
             X = X.astype(precision, copy=False)
         if table is not None:
@@ -456,7 +456,7 @@ class AdditiveMachine:
         """
         from ...engine.table.dot import sum_table
 
-        table, precision = self.score_table(), np.dtype(self.precision(X))
+        table, precision = self.score_table, np.dtype(self.precision(X))
         if table is None or interpreted():
             return None
         key = (X.dtype, precision)
@@ -505,12 +505,6 @@ class AdditiveMachine:
 
     def shape_functions(self, feature_names: list[str]) -> list[ShapeFunction]:
         """The g_j on a grid, with the density of the data below them: one for each feature."""
-        key = ("shapes", *feature_names)
-        if key not in self._cache:
-            self._cache[key] = self._shape_functions(feature_names)
-        return self._cache[key]
-
-    def _shape_functions(self, feature_names: list[str]) -> list[ShapeFunction]:
         summary = self.summary
         low, high, dtype = summary.low, summary.high, np.dtype(summary.dtype)
         grid = low + np.linspace(0, 1, _GRID)[:, None] * (high - low)
@@ -564,6 +558,7 @@ class AdditiveMachine:
         weights = np.asarray(self.weights, dtype=np.float64)[:, : n_columns(spec, 1)]
         return spec, weights, np.asarray(self.offset, dtype=np.float64)
 
+    @cached_property
     def score_table(self) -> Table | None:
         """The table of the scores in float64; None for maps that have no table of their own.
 
@@ -571,9 +566,7 @@ class AdditiveMachine:
         """
         if "mix" not in self.fitted.spec.arrays and self.fitted.spec.family != "piecewise":
             return None
-        if "table" not in self._cache:
-            self._cache["table"] = self._table_for(np.zeros((1, self.weights.shape[0])))
-        return self._cache["table"]
+        return self._table_for(np.zeros((1, len(self.weights))))
 
 
 def _density_edges(low: float, high: float) -> np.ndarray:
