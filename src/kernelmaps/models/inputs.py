@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing, assert_all_finite
+from sklearn.utils import _safe_indexing, assert_all_finite, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
@@ -90,10 +90,10 @@ def missing_targets(y: Any) -> np.ndarray:
     return np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
 
 
-def without_rows(missing: np.ndarray, X: Any, *beside: Any) -> list[Any]:
-    """X, and weights or exposures that are beside it, without some rows."""
+def without_rows(missing: np.ndarray, X: Any, *row_data: Any) -> list[Any]:
+    """X, and weights or exposures of its rows, without some rows."""
     rows = np.flatnonzero(~missing)
-    parts = (X, *(None if item is None else np.asarray(item) for item in beside))
+    parts = (X, *(None if item is None else np.asarray(item) for item in row_data))
     return [None if values is None else _safe_indexing(values, rows) for values in parts]
 
 
@@ -147,6 +147,48 @@ def coded_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             raise ValueError(message)
         warnings.warn(message, SuspectColumnWarning, stacklevel=2)
     return classes, np.searchsorted(classes, y)
+
+
+def check_classes(owner: Any, classes: np.ndarray) -> None:
+    """Raise ValueError if there is one class only."""
+    if len(classes) < 2:
+        raise ValueError(
+            f"{type(owner).__name__} needs examples of at least 2 classes; y has only one class, "
+            f"{classes[0]!s}."
+        )
+
+
+def weigh_classes(owner: Any, y: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Weights of rows times those of their classes, of which two or more must have some."""
+    if owner.class_weight is not None:
+        weight = weight * weights_by_class(owner, y)[codes]
+    if np.count_nonzero(np.bincount(codes, weight)) < 2:
+        raise ValueError(
+            f"{type(owner).__name__}: rows of positive weight belong to only one class; check "
+            "sample_weight and class_weight."
+        )
+    return weight
+
+
+def weights_by_class(owner: Any, y: np.ndarray) -> np.ndarray:
+    """Factors of the weights of the rows of each class, by `class_weight`."""
+    name, class_weight, classes = type(owner).__name__, owner.class_weight, owner.classes_
+    unknown = set(class_weight if isinstance(class_weight, Mapping) else ())
+    unknown -= set(classes.tolist())
+    if unknown:
+        warnings.warn(
+            f"{name}: class_weight has {next(iter(unknown))!r}, which is not a class in y: its "
+            "weight has no effect. Check the names of the classes: "
+            f"{', '.join(map(repr, classes[:5].tolist()))}.",
+            UserWarning,
+            stacklevel=5,
+        )
+    factors = compute_class_weight(class_weight, classes=classes, y=y)
+    if not (np.isfinite(factors).all() and (factors >= 0).all()):
+        raise ValueError(
+            f"{name}: class_weight must hold finite numbers >= 0, got {class_weight!r}."
+        )
+    return factors
 
 
 def weights_of(owner: Any, sample_weight: Any, n: int) -> np.ndarray:
