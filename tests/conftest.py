@@ -54,23 +54,6 @@ _LONGEST = (
     "cli/test_commands.py",
     "models/gam/test_stream.py",
     "cli/test_predict_imports.py",
-    "repository/test_distribution.py",
-    "stats/test_dask.py",
-    "models/gam/test_new_levels.py",
-    "design/test_tables.py",
-    "install/test_core_install.py",
-    "evaluation/test_choice.py",
-    "benchmarks/test_paper_parts.py",
-    "design/test_joint.py",
-    "exports/test_sql.py",
-    "stats/test_checkpoints.py",
-    "models/gam/test_large_factors.py",
-    "models/gam/test_few_rows.py",
-    "util/test_interrupts.py",
-    "models/streaming/test_streaming.py",
-    "design/test_cosines.py",
-    "models/gam/test_purification.py",
-    "models/gam/test_invariances.py",
 )
 
 

@@ -141,18 +141,6 @@ def test_nearest_landmarks_need_exponentially_many_for_many_features(seed):
         assert rates[0] / rates[1] == pytest.approx(8 ** (1 / d), rel=0.2)
 
 
-@pytest.mark.parametrize("weights", [[1.0], [2, 2], [2, 2, 2]])
-def test_equal_weights_of_anchors_are_uniform_ones(weights, seed):
-    X = np.random.default_rng(seed).random((60, 3))
-    anchors = np.linspace(0, 1, 15) ** 2
-    root = km.AnchorMap("chi2", anchors=anchors, energy=1)
-    own = WeightedAnchorMap(anchors, weights, root).fit_transform(X)
-    library = km.AnchorMap(
-        "chi2", anchors=anchors, n_neighbors=len(weights), weights="uniform", energy=1
-    )
-    np.testing.assert_allclose(own, library.fit_transform(X), atol=1e-12)
-
-
 def test_anchors_mapped_by_another_map_have_its_kernel(seed):
     """Two weights of a sorted pair, and rows of a series whose error is far below the anchors'."""
     X = np.random.default_rng(seed).random((60, 3))

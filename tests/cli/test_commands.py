@@ -290,7 +290,7 @@ REFUSED = [
     (2, "no column 'b'", ("predict", "MODEL", "BAD")),
     (2, "which does not predict", ("predict", "MAP", "DATA")),
     (3, "not a kernelmaps file", ("explain", "DATA")),
-    (2, "No such file", ("explain", "nowhere.kmap")),
+    (2, "error: No such file", ("explain", "nowhere.kmap")),
     (2, "no file 'nowhere.csv', nor a dataset", ("compare", "nowhere.csv")),
     (2, "--sizes must be whole numbers", ("compare", "DATA", "-t", "label", "--sizes", "3,x")),
     (2, "--normalize must be one of", ("compare", "DATA", "--normalize", "l7")),

@@ -28,44 +28,35 @@ MAPS = {
     "designed-js": (lambda n: km.DesignedMap("js", n, domain="universal"), (2, 8), 3, 2e-3),
     "designed-table": (lambda n: km.DesignedMap("chi2", n, method="minimax"), (2, 4), 3, 2e-2),
     "anchor-chi2": (lambda n: km.AnchorMap("chi2", n, energy=1), (4, 160), 0.9, 2e-2),
-    "anchor-js-linear": (
-        lambda n: km.AnchorMap("js", n, n_neighbors=2, energy=1), (4, 160), 1.2, 5e-3,
-    ),
-    "anchor-intersection-kmeans": (
-        lambda n: km.AnchorMap("intersection", n, anchors="kmeans", energy=1), (4, 40), 1, 1e-12,
-    ),
+    "anchor-js-linear":
+        (lambda n: km.AnchorMap("js", n, n_neighbors=2, energy=1), (4, 160), 1.2, 5e-3),
+    "anchor-intersection-kmeans":
+        (lambda n: km.AnchorMap("intersection", n, anchors="kmeans", energy=1), (4, 40), 1, 1e-12),
     "anchor-per-feature": (lambda n: km.AnchorMap(THREE * 4, n, energy=1), (4, 160), 0.9, 3e-2),
-    "exponential": (
-        lambda n: km.ExponentialMap(km.SeriesMap(4), n, gamma="scale", **SEEDED), *RANDOM,
-    ),
+    "exponential":
+        (lambda n: km.ExponentialMap(km.SeriesMap(4), n, gamma="scale", **SEEDED), *RANDOM),
     "fourier": (lambda n: km.RandomFourierMap(n_components=n, **SEEDED), *RANDOM),
     "fourier-paired": (
         lambda n: km.RandomFourierMap(
             "matern", n, sampling="orthogonal", form="paired", sigma="scale", **SEEDED
         ), *RANDOM,
     ),
-    "fourier-structured": (
-        lambda n: km.RandomFourierMap(n_components=n, sampling="structured", **SEEDED), *RANDOM,
-    ),
+    "fourier-structured":
+        (lambda n: km.RandomFourierMap(n_components=n, sampling="structured", **SEEDED), *RANDOM),
     "orthoprojector": (lambda n: km.RandomOrthoprojector(n, **SEEDED), *PROJECTED),
-    "orthoprojector-dct": (
-        lambda n: km.RandomOrthoprojector(n, method="dct", **SEEDED), *PROJECTED,
-    ),
-    "compressive": (
-        lambda n: km.CompressiveFourierMap(12, n, projection="dct", **SEEDED), *RANDOM,
-    ),
+    "orthoprojector-dct":
+        (lambda n: km.RandomOrthoprojector(n, method="dct", **SEEDED), *PROJECTED),
+    "compressive": (lambda n: km.CompressiveFourierMap(12, n, projection="dct", **SEEDED), *RANDOM),
     "nystroem": (lambda n: km.NystroemMap("exp_chi2", n, **SEEDED), (5, 40), 0.4, 1e-6),
     "nystroem-laplacian-rpcholesky": (
         lambda n: km.NystroemMap("laplacian", n, landmarks="rpcholesky", **SEEDED),
         (5, 40), 0.4, 1e-6,
     ),
-    "nystroem-additive": (
-        lambda n: km.NystroemMap("chi2", n, additive=True, **SEEDED), (2, 6), 2, 1e-2,
-    ),
+    "nystroem-additive":
+        (lambda n: km.NystroemMap("chi2", n, additive=True, **SEEDED), (2, 6), 2, 1e-2),
     "spline": (lambda n: km.SplineMap(n_bases=n), (10,), *NO_ERROR),
-    "spline-sparse": (
-        lambda n: km.SplineMap(n_bases=n, order=0, sparse_output=True), (10,), *NO_ERROR,
-    ),
+    "spline-sparse":
+        (lambda n: km.SplineMap(n_bases=n, order=0, sparse_output=True), (10,), *NO_ERROR),
     "trigonometric": (lambda n: km.TrigonometricMap(n_bases=n), (4,), *NO_ERROR),
     "hermite": (lambda n: km.HermiteMap(n_bases=n), (4,), *NO_ERROR),
 }  # fmt: skip

@@ -9,8 +9,6 @@ import pytest
 from kernelmaps.data.dates import DATE_FORMS, date_columns, parse_dates, varying_parts
 from kernelmaps.data.text_cells import Text, find_date_format
 
-NAT = np.datetime64("NaT")
-
 
 def found(*cells):
     return find_date_format(Text(pa.array(cells)))

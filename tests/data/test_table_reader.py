@@ -13,6 +13,7 @@ import pyarrow.parquet
 import pytest
 from table_columns import columns_of, learn
 
+import kernelmaps as km
 from kernelmaps._util.schema import SchemaError
 from kernelmaps.data.files import CsvFile
 from kernelmaps.data.table_reader import ColumnFormat, ReadingNotes, TableReader
@@ -467,6 +468,20 @@ def test_tables_that_cannot_be_read(X, error, match):
 # ---- what is saved ------------------------------------------------------------------------------
 
 
+def test_ids_beyond_the_integers_of_a_float_and_empty_columns_are_left_out():
+    """Of numbers near 10¹⁸ a float keeps one in 128, so that they no longer differ."""
+    X = frame().assign(tweet_id=10**18 + 7 * np.arange(len(frame())), comment=np.nan)
+    remarks = learn(X, "Model").remarks
+    assert "column 'tweet_id' left out: its values are all different, and its name" in str(remarks)
+    assert "column 'comment' left out: all its values are missing" in remarks
+
+
+def test_infinity_in_text_says_how_to_call_it_missing():
+    X = frame().assign(area=["Inf", *map(str, frame()["area"][1:])])
+    with pytest.raises(ValueError, match=r"infinity \(row 0\).*a missing value: na_values='Inf'"):
+        learn(X, "Model")
+
+
 def test_a_reader_survives_pickling_and_says_nothing_of_the_rows(reader):
     X = frame().astype({"area": object})
     X.loc[2, "area"] = "huge"
@@ -599,3 +614,40 @@ def test_chunks_of_ordered_categories_keep_the_order():
     chunks = [pd.DataFrame({"a": sizes[:2]}), pd.DataFrame({"a": sizes[2:]})]
     (column,) = TableReader.learn_and_read(chunks, "Model")[1]
     assert (column.levels, column.codes.tolist()) == (["low", "mid", "top"], [2, 1, -1, 0])
+
+
+@pytest.mark.parametrize("n", [60, 6000])  # all rows, and more than a sample
+def test_collinear_columns_are_named(seed, n):
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=(2, n))
+    g = rng.choice(["u", "v", "w"], n)
+    almost = np.where(np.arange(n) == 1, a + 1, a)  # in all rows but one
+    X = pd.DataFrame(
+        {"a": a, "b": b, "falling": np.exp(-a), "sum": a + 2 * b + 3, "almost": almost}
+    )
+    X = X.assign(
+        g=g,
+        same=pd.Series(g).map({"u": "z", "v": "x", "w": "y"}),
+        flag=(g == "u") * 1.0,
+        no=g != "u",
+    )
+    X = X.assign(v=(g == "v") * 1.0, w=(g == "w") * 1.0)
+    doubts = learn(X, terms={"b": None}).notes.doubts
+    assert set(doubts) == {"falling", "same", "no", "w"}  # b has no term
+    assert doubts["falling"][0].startswith("repeats 'a'")
+    assert doubts["w"][0].startswith("is linear in 'flag', 'v',")
+    assert learn(X).notes.doubts["sum"][0].startswith("is linear in 'a', 'b',")
+
+
+def test_a_number_of_the_rows_without_an_effect_is_an_id(seed):
+    rng = np.random.default_rng(seed)
+    y = rng.normal(size=200)
+    X = pd.DataFrame({"case": rng.permutation(200) + 1000, "x": y + rng.normal(size=200)})
+    with pytest.warns(SuspectColumnWarning, match="'case' left out: its values number the rows"):
+        model = km.AdditiveRegressor().fit(X, y)
+    assert model.term_names_ == ["x"]
+    assert [column.name for column in model.reader_.columns if column.is_id] == ["case"]
+    np.testing.assert_array_equal(model.predict(X), model.predict(X[["x"]]))
+    asked = km.AdditiveRegressor(terms={"case": "spline"}).fit(X, y)
+    in_time = km.AdditiveRegressor().fit(X, y + 0.05 * X["case"])
+    assert asked.term_names_ == in_time.term_names_ == ["case", "x"]

@@ -4,14 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kernelmaps.data import text_cells
 from kernelmaps.data.text_cells import (
-    CLOCK,
-    NUMBER_FORMS,
     DistinctCells,
     NumberFormat,
     Text,
-    find_date_format,
     find_number_format,
     why_category,
 )
@@ -122,34 +118,6 @@ def test_a_few_words_among_many_numbers_are_gaps():
     assert found("1", "2", "3", "unknown") is None
 
 
-@pytest.mark.parametrize("unit", ["", "$", "kg", "%", "EUR"])
-@pytest.mark.parametrize("form", [form for form in NUMBER_FORMS if form != CLOCK])
-def test_any_number_is_read_back_from_any_format(form, unit, seed):
-    """Correct rounding: what repr writes is the same float64 again, in every format."""
-    rng = np.random.default_rng(seed)
-    values = np.concatenate(
-        [rng.normal(0, 10.0 ** rng.integers(-4, 12, 300)), rng.integers(-(10**6), 10**6, 100)]
-    )
-
-    def written(value):
-        text = f"{value:,}" if form != "plain" else repr(float(value))
-        if "e" in text and form != "plain":
-            return None
-        if form == "1.234,5":
-            text = text.translate(str.maketrans(",.", ".,"))
-        before = unit in ("$", "EUR")
-        blank = " " * int(rng.integers(0, 2))
-        return f"{unit}{blank}{text}" if before else f"{text}{blank}{unit}"
-
-    cells = [written(value.item()) for value in values]
-    kept = np.array([cell is not None for cell in cells])
-    text = pa.array([cell for cell in cells if cell is not None])
-    column = Text(text)
-    how = find_number_format(column)
-    assert how == NumberFormat(form, unit)
-    np.testing.assert_array_equal(column.cells.rows(column.numbers(how)), values[kept])
-
-
 def test_a_number_of_another_format_or_unit_is_not_read():
     column, nan = Text(pa.array(["5", "5 kg", "5 lb", "1,5", "1,500", "x"])), np.nan
     for how, values in (
@@ -165,15 +133,3 @@ def test_cells_are_encoded_without_the_blanks_around_them():
     assert cells.distinct.to_pylist() == ["b", "a"]
     assert cells.codes.tolist() == [0, 1, -1, 1, 0]
     assert cells.counts.tolist() == [2, 2]
-
-
-def test_no_form_of_dates_or_numbers_is_tried_on_words(monkeypatch):
-    def fail(cells, form):
-        raise AssertionError(f"{form} was tried")
-
-    monkeypatch.setattr(text_cells, "parse_dates", fail)
-    monkeypatch.setattr(text_cells, "numbers_in", fail)
-    words = Text(pa.array(["north", "south", "may", "e", "1st", None]))
-    assert find_number_format(words) is None
-    assert find_date_format(words) is None
-    assert why_category(words) == ""

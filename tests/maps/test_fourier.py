@@ -49,20 +49,6 @@ def test_inner_products_are_the_kernel(kernel, form, X, seed):
     assert np.abs(gram_error(spec, X, kernel)).max() < bound
 
 
-def test_shared_phase_does_not_converge(seed):
-    """Errata 4.1: one b for all features gives k(x, y) + cos(2b) k(x, −y), whatever the size."""
-    X = np.random.default_rng(seed).normal(size=(10, 4))
-    kernel, b, D = Gaussian(2.0), 0.1, 100_000
-    spec = draw_fourier(kernel, D, 4, form="cosine", random_state=seed)
-    shared = type(spec)("fourier", {**spec.arrays, "phases": np.full(D, b)}, spec.numbers)
-    Z = apply(shared, X)
-    limit = kernel(X) + np.cos(2 * b) * kernel(X, -X)
-    bound = hoeffding(100, D, 4.0)
-    assert np.abs(Z @ Z.T - limit).max() < bound
-    assert np.abs(Z @ Z.T - kernel(X)).max() > 10 * bound
-    assert np.unique(spec.arrays["phases"]).size == D
-
-
 @pytest.mark.parametrize("kernel", [Gaussian(0.5), Matern(2.5, 2.0)], ids=repr)
 def test_orthogonal_frequencies_are_orthogonal_with_the_right_radii(kernel, seed):
     d, n = 7, 21

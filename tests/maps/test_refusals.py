@@ -199,106 +199,80 @@ def required(**change):
     return km.required_features(**(usual | change))
 
 
-ROWS = {
-    "negative": ([[0.5, -0.25]], r"Negative values in data passed to HomogeneousMap.*signed=True"),
-    "NaN": ([[0.5, np.nan]], r"contains NaN \(row 0, column 1\)"),
-    "infinity": ([[0.5, 1.0], [np.inf, 1.0]], r"infinity \(inf\) \(row 1, column 0\)"),
-    "sparse NaN": (sparse.csr_matrix([[0.0, 1.0], [np.nan, 0.0]]), r"NaN \(row 1, column 0\)"),
-    "no rows": (np.empty((0, 2)), "0 sample"),
-    "no columns": (np.empty((2, 0)), "0 feature"),
-    "text": ([["a", "b"]], "holds the text .* numbers are needed"),
-    "objects": (np.array([[1.0, object()]], dtype=object), r"float\(\) argument|must be"),
-    "one dimension": ([1.0, 2.0], "2D array"),
-}
+ROWS = [
+    ([[0.5, -0.25]], r"Negative values in data passed to HomogeneousMap.*signed=True"),
+    ([[0.5, np.nan]], r"contains NaN \(row 0, column 1\)"),
+    ([[0.5, 1.0], [np.inf, 1.0]], r"infinity \(inf\) \(row 1, column 0\)"),
+    (sparse.csr_matrix([[0.0, 1.0], [np.nan, 0.0]]), r"NaN \(row 1, column 0\)"),
+    (np.empty((0, 2)), "0 sample"),
+    (np.empty((2, 0)), "0 feature"),
+    ([["a", "b"]], "holds the text .* numbers are needed"),
+    (np.array([[1.0, object()]], dtype=object), r"float\(\) argument|must be"),
+    ([1.0, 2.0], "2D array"),
+]
 CODES = km.AnchorMap().fit(X).encode(X)
 WRONG = CODES.values.copy()
 WRONG[5, 2] = 40
 PER_FEATURE = ["chi2", gauss, gauss, gauss]
-CALLS = {
-    **{rows: (lambda own=own: km.HomogeneousMap().fit(own), message)
-       for rows, (own, message) in ROWS.items()},
-    "negative, designed": (lambda: km.DesignedMap().fit(-X), "Negative values"),
-    "negative, anchors": (lambda: km.AnchorMap("chi2").fit(X - 0.5), "Negative values"),
-    "class": (lambda: km.design_map(int, 3), "a kernel is a name, a kernel object or a function"),
-    "class of pairs": (lambda: joint(kernel=Gaussian).fit(PLANE), "a kernel is a name, a kernel o"),
-    "landmarks": (
-        lambda: exponential(n_landmarks=3).fit(FEW),
-        "n_landmarks must be less than .* at most 2, the fitted rows, got 3",
-    ),
+CALLS = [
+    *((lambda own=own: km.HomogeneousMap().fit(own), message) for own, message in ROWS),
+    (lambda: km.DesignedMap().fit(-X), "Negative values"),
+    (lambda: km.AnchorMap("chi2").fit(X - 0.5), "Negative values"),
+    (lambda: km.design_map(int, 3), "a kernel is a name, a kernel object or a function"),
+    (lambda: joint(kernel=Gaussian).fit(PLANE), "a kernel is a name, a kernel o"),
+    (lambda: exponential(n_landmarks=3).fit(FEW),
+     "n_landmarks must be less than .* at most 2, the fitted rows, got 3"),
     # Kernels of each feature.
-    "width": (lambda: get(PER_FEATURE)(X[:, :3]), "kernels for 4 features, but X has 3"),
-    "sign": (lambda: get(PER_FEATURE)(-X), "non-negative"),
-    "joint": (lambda: get(["chi2", "gaussian"]), "feature 1 must be an additive one"),
-    "nested": (lambda: get([["chi2"]]), "feature 0"),
-    "none": (lambda: get([]), "at least one kernel"),
-    **{f"sign of {kind.__name__}": (
-           lambda kind=kind: anchors(kernel=PER_FEATURE).fit(kind(-X)), r"in columns \[0.*\] of X")
-       for kind in (np.asarray, sparse.csr_matrix)},
-    **{f"later sign of {kind.__name__}": (
-           lambda kind=kind: anchors(kernel=PER_FEATURE).fit(X).transform(kind(-X)),
-           r"in columns \[0.*\] of X")
-       for kind in (np.asarray, sparse.csr_matrix)},
+    (lambda: get(PER_FEATURE)(X[:, :3]), "kernels for 4 features, but X has 3"),
+    (lambda: get(PER_FEATURE)(-X), "non-negative"),
+    (lambda: get(["chi2", "gaussian"]), "feature 1 must be an additive one"),
+    (lambda: get([["chi2"]]), "feature 0"),
+    (lambda: get([]), "at least one kernel"),
+    *((lambda kind=kind: anchors(kernel=PER_FEATURE).fit(kind(-X)), r"in columns \[0.*\] of X")
+      for kind in (np.asarray, sparse.csr_matrix)),
+    *((lambda kind=kind: anchors(kernel=PER_FEATURE).fit(X).transform(kind(-X)),
+       r"in columns \[0.*\] of X") for kind in (np.asarray, sparse.csr_matrix)),
     # Anchors and their codes.
-    "many split points": (
-        lambda: placing.kmeans(np.arange(70000.0), np.ones(70000, int), 65536),
-        "table of .* split points",
-    ),
-    "codes of another map": (
-        lambda: anchors(n_anchors=41).fit(X).decode(CODES), "codes of another map",
-    ),
-    "codes as values": (lambda: anchors().fit(X).transform(CODES), "X holds codes of an Anch.*dec"),
-    "codes of a series": (
-        lambda: km.ChebyshevMap().fit(X).transform(CODES), "X holds codes of an AnchorMap, not val",
-    ),
-    "code": (lambda: anchors().fit(X).decode(WRONG), "column 2 has the code 40, but .* end at 39"),
-    "sparse code": (
-        lambda: anchors().fit(X).decode(sparse.csr_matrix(np.uint8([[99, 0, 0, 0]]))),
-        "column 0 has the code 99",
-    ),
-    "values as codes": (lambda: anchors().fit(X).decode(X), "unsigned integers of shape"),
-    "columns of codes": (lambda: anchors().fit(X).decode(WRONG[:, :2]), "unsigned integers of sh"),
+    (lambda: placing.kmeans(np.arange(70000.0), np.ones(70000, int), 65536),
+     "table of .* split points"),
+    (lambda: anchors(n_anchors=41).fit(X).decode(CODES), "codes of another map"),
+    (lambda: anchors().fit(X).transform(CODES), "X holds codes of an Anch.*dec"),
+    (lambda: km.ChebyshevMap().fit(X).transform(CODES), "X holds codes of an AnchorMap, not val"),
+    (lambda: anchors().fit(X).decode(WRONG), "column 2 has the code 40, but .* end at 39"),
+    (lambda: anchors().fit(X).decode(sparse.csr_matrix(np.uint8([[99, 0, 0, 0]]))),
+     "column 0 has the code 99"),
+    (lambda: anchors().fit(X).decode(X), "unsigned integers of shape"),
+    (lambda: anchors().fit(X).decode(WRONG[:, :2]), "unsigned integers of sh"),
     # Random frequencies, and their sizes.
-    **{f"equal rows, {rule}": (
-           lambda rule=rule: km.RandomFourierMap(sigma=rule).fit(np.ones((4, 3))),
-           "gives no scale. Give sigma as a number")
-       for rule in ("scale", "median")},
-    "large in float32": (
-        lambda: km.RandomFourierMap(Matern(0.02), 1000, random_state=0).fit(X.astype(np.float32)),
-        "larger than float32 holds",
-    ),
-    "basis": (lambda: measured_sparsity(basis="wavelet"), "basis must be"),
-    "energy": (lambda: measured_sparsity(energy=1.5), "energy must be"),
-    "shape": (lambda: measured_sparsity(energy=0.9, shape=(3, 3)), "shape"),
-    **{f"{name}={value}": (
-           lambda name=name, value=value: required(**{name: value}),
-           f"required_features: {name} must be")
-       for name, value in (("epsilon", 0), ("probability", 2), ("sparsity", 60), ("dim", 0),
-                           ("diameter", -1), ("epsilon", "a"), ("dim", None), ("diameter", [1]))},
-    **{repr(kernel): (lambda kernel=kernel: required(kernel=kernel), r"no \(known\) second moment")
-       for kernel in (km.kernels.Laplacian(1.0), Matern(0.5))},
+    *((lambda rule=rule: km.RandomFourierMap(sigma=rule).fit(np.ones((4, 3))),
+       "gives no scale. Give sigma as a number") for rule in ("scale", "median")),
+    (lambda: km.RandomFourierMap(Matern(0.02), 1000, random_state=0).fit(X.astype(np.float32)),
+     "larger than float32 holds"),
+    (lambda: measured_sparsity(basis="wavelet"), "basis must be"),
+    (lambda: measured_sparsity(energy=1.5), "energy must be"),
+    (lambda: measured_sparsity(energy=0.9, shape=(3, 3)), "shape"),
+    *((lambda name=name, value=value: required(**{name: value}),
+       f"required_features: {name} must be")
+      for name, value in (("epsilon", 0), ("probability", 2), ("sparsity", 60), ("dim", 0),
+                          ("diameter", -1), ("epsilon", "a"), ("dim", None), ("diameter", [1]))),
+    *((lambda kernel=kernel: required(kernel=kernel), r"no \(known\) second moment")
+      for kernel in (km.kernels.Laplacian(1.0), Matern(0.5))),
     # Rows of a plane.
-    "periods": (lambda: joint(periods=[None]).fit(PLANE), "1 periods for 2"),
-    "one range": (lambda: joint(domain=(0, 1)).fit(PLANE), "one pair"),
-    "universal": (lambda: joint(domain="universal").fit(PLANE), "'data' or one pair"),
-    "columns": (lambda: joint(n_components=0).fit(PLANE), "n_components must be"),
-    "beyond": (lambda: joint(out_of_domain="no").fit(PLANE), "out_of_domain must be"),
-    "constant": (
-        lambda: joint().fit(np.c_[np.arange(4.0), np.full(4, 2.0)]), "feature 1 has the one value ",
-    ),
+    (lambda: joint(periods=[None]).fit(PLANE), "1 periods for 2"),
+    (lambda: joint(domain=(0, 1)).fit(PLANE), "one pair"),
+    (lambda: joint(domain="universal").fit(PLANE), "'data' or one pair"),
+    (lambda: joint(n_components=0).fit(PLANE), "n_components must be"),
+    (lambda: joint(out_of_domain="no").fit(PLANE), "out_of_domain must be"),
+    (lambda: joint().fit(np.c_[np.arange(4.0), np.full(4, 2.0)]), "feature 1 has the one value "),
     # Certificates of rows.
-    "no bound": (
-        lambda: km.SplineMap().fit(X).row_certificate(X), r"SplineMap\.row_certificate needs a pr",
-    ),
-    "probability": (
-        lambda: km.HomogeneousMap().fit(X).row_certificate(X, probability=1.0),
-        "HomogeneousMap: probability must be between 0 and 1",
-    ),
-}  # fmt: skip
+    (lambda: km.SplineMap().fit(X).row_certificate(X), r"SplineMap\.row_certificate needs a pr"),
+    (lambda: km.HomogeneousMap().fit(X).row_certificate(X, probability=1.0),
+     "HomogeneousMap: probability must be between 0 and 1"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_bad_calls(name):
-    call, message = CALLS[name]
+@pytest.mark.parametrize(("call", "message"), CALLS)
+def test_bad_calls(call, message):
     with pytest.raises((ValueError, TypeError), match=message):
         call()
 

@@ -185,7 +185,7 @@ def test_without_torch_the_extra_is_named(monkeypatch):
 
 @pytest.mark.parametrize("options", [{}, {"validation": "loo", "alpha": [0.1, 1.0]}])
 def test_tensors_are_folded_where_they_are(torch, options, seed, monkeypatch):
-    from kernelmaps.stats import folding as on_device
+    from kernelmaps._util import devices
 
     X, y = problem(seed, 6000)  # more than the sample that the map is fitted on
     w = np.random.default_rng(seed).random(len(y))
@@ -193,7 +193,7 @@ def test_tensors_are_folded_where_they_are(torch, options, seed, monkeypatch):
     rows = torch.asarray(X)
     before = rows.clone()
     there = km.StreamingRidge(feature_map=features(), device="cpu", **options)
-    monkeypatch.setattr(on_device, "to_device", None)  # no row is copied from ordinary memory
+    monkeypatch.setattr(devices, "to_device", None)  # no row is copied from ordinary memory
     there.fit(rows, torch.asarray(y), torch.asarray(w))
     np.testing.assert_allclose(there.coef_, here.coef_, rtol=0, atol=1e-8)
     found = there.predict(rows)

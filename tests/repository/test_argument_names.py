@@ -38,18 +38,10 @@ POSITIONAL = {
     "choose_block_rows": (["n_features", "n_outputs", "itemsize"], "three counts, as in a shape"),
 }
 SYNONYMS = {
-    "verbose": "progress",
-    "show_progress": "progress",
-    "seed": "random_state",
-    "n_threads": "n_jobs",
-    "n_workers": "n_jobs",
-    "timeout": "budget",
-    "max_seconds": "budget",
-    "folds": "cv",
-    "n_folds": "cv",
-    "weights": "sample_weight",
-    "labels": "classes",
-}
+    "verbose": "progress", "show_progress": "progress", "seed": "random_state",
+    "n_threads": "n_jobs", "n_workers": "n_jobs", "timeout": "budget", "max_seconds": "budget",
+    "folds": "cv", "n_folds": "cv", "weights": "sample_weight", "labels": "classes",
+}  # fmt: skip
 # The same word in another sense.
 OTHER_SENSE = {
     ("AnchorMap", "weights"): "weights of the neighbours of a value, not of rows",

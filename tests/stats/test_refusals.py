@@ -77,53 +77,46 @@ def counted(*codes):
 BYTE, LABELS = np.array([0, 1], np.uint8), Moments("class", classes=[0, 1])
 FEW, MANY = (FoldMoments.empty(Moments(), n) for n in (2, 3))
 NAN = changed(np.ones(100), 57, np.nan)
-CALLS = {
-    "map": (
-        lambda _: moments(tag="a" * 64).merge(moments(tag="b" * 64)),
-        "another feature map cannot be merged: fold both with the same fitted map",
-    ),
-    "target": (lambda _: moments().merge(Moments("class")), r"another target \('class'"),
-    "width": (lambda _: moments().merge(moments(5)), "5 features"),
-    "targets": (lambda _: moments().merge(moments(2, 4)), "4 targets"),
-    "folds": (lambda _: MANY.merge(FEW), "of 2 parts cannot be merged into FoldMoments of 3"),
-    "block": (lambda _: moments().update(np.ones((3, 3)), BYTE), "3 features, the blocks before"),
-    "targets of a block": (lambda _: moments().update(ONES, ONES), "2 targets, the blocks before"),
-    "label": (lambda _: LABELS.update(np.ones((2, 2)), [0, 7]), r"\[7\] are not among the 2 class"),
-    "file": (loaded, "not a kernelmaps file"),
-    "widths": (lambda _: restored(widths=[3]), "widths"),
-    "no widths": (lambda _: restored(widths=None), "widths"),
+CALLS = [
+    (lambda _: moments(tag="a" * 64).merge(moments(tag="b" * 64)),
+     "another feature map cannot be merged: fold both with the same fitted map"),
+    (lambda _: moments().merge(Moments("class")), r"another target \('class'"),
+    (lambda _: moments().merge(moments(5)), "5 features"),
+    (lambda _: moments().merge(moments(2, 4)), "4 targets"),
+    (lambda _: MANY.merge(FEW), "of 2 parts cannot be merged into FoldMoments of 3"),
+    (lambda _: moments().update(np.ones((3, 3)), BYTE), "3 features, the blocks before"),
+    (lambda _: moments().update(ONES, ONES), "2 targets, the blocks before"),
+    (lambda _: LABELS.update(np.ones((2, 2)), [0, 7]), r"\[7\] are not among the 2 class"),
+    (loaded, "not a kernelmaps file"),
+    (lambda _: restored(widths=[3]), "widths"),
+    (lambda _: restored(widths=None), "widths"),
     # Rows of a fold.
-    **{f"{value}, {kind.__name__}": (
-           lambda _, value=value, kind=kind: folded(chunks(value, kind), name="ridge"),
-           rf"ridge: input X contains .*{value}.*chunk 17, row 3 \(row 173 of the data\), column 2")
-       for value in ("NaN", "inf") for kind in (np.asarray, sp.csr_array)},
-    "y": (lambda _: folded(kind="real", y=NAN), r"y contains NaN or inf: chunk 5, row 7 \(row 57"),
-    "weight": (lambda _: folded(sample_weight=NAN), "_weight contains NaN or inf: chunk 5, row 7"),
-    "sign": (
-        lambda _: folded(sample_weight=changed(np.ones(100), 5, -1)),
-        "sample_weight is negative in chunk 0, row 5",
-    ),
-    **{f"map of {value}": (
-           lambda _, value=value: mapped_to(value),
-           r"fold: chunk 1: features are NaN, inf or too large to square \(column 1\)")
-       for value in (np.nan, np.inf, 1e200)},
-    "error": (lambda _: folded(np.arange(100.0)[:, None], picky), "fold: chunk 3: thirty is not"),
+    *((lambda _, value=value, kind=kind: folded(chunks(value, kind), name="ridge"),
+       rf"ridge: input X contains .*{value}.*chunk 17, row 3 \(row 173 of the data\), column 2")
+      for value in ("NaN", "inf") for kind in (np.asarray, sp.csr_array)),
+    (lambda _: folded(kind="real", y=NAN), r"y contains NaN or inf: chunk 5, row 7 \(row 57"),
+    (lambda _: folded(sample_weight=NAN), "_weight contains NaN or inf: chunk 5, row 7"),
+    (lambda _: folded(sample_weight=changed(np.ones(100), 5, -1)),
+     "sample_weight is negative in chunk 0, row 5"),
+    *((lambda _, value=value: mapped_to(value),
+       r"fold: chunk 1: features are NaN, inf or too large to square \(column 1\)")
+      for value in (np.nan, np.inf, 1e200)),
+    (lambda _: folded(np.arange(100.0)[:, None], picky), "fold: chunk 3: thirty is not"),
     # Checkpoints.
-    "tag": (lambda path: resumed(path, "other"), "map: 'map', now 'other'"),
-    "blocks": (lambda path: resumed(path, block_rows=20), "block_rows: 10, now 20"),
-    "every": (lambda path: resumed(path, checkpoint_every=0), "_every must be at least 1"),
+    (lambda path: resumed(path, "other"), "map: 'map', now 'other'"),
+    (lambda path: resumed(path, block_rows=20), "block_rows: 10, now 20"),
+    (lambda path: resumed(path, checkpoint_every=0), "_every must be at least 1"),
     # Codes, which would write elsewhere.
-    "large code": (lambda _: counted(np.array([0, 5], np.uint8)), "below 3"),
-    "signed code": (lambda _: counted(np.array([0, 1])), "unsigned"),
-    "few codes": (lambda _: counted(BYTE[:1]), "1 codes for 2 rows"),
-    "many columns": (lambda _: counted(BYTE, BYTE), "expected 1"),
-    "coding": (lambda _: CodeSums([3]).merge(CodeSums([4])), "same coding"),
-    "cluster": (lambda _: km.StreamingPCA().fit(ONES, client="tcp://none:1"), "client= is for Das"),
-}  # fmt: skip
+    (lambda _: counted(np.array([0, 5], np.uint8)), "below 3"),
+    (lambda _: counted(np.array([0, 1])), "unsigned"),
+    (lambda _: counted(BYTE[:1]), "1 codes for 2 rows"),
+    (lambda _: counted(BYTE, BYTE), "expected 1"),
+    (lambda _: CodeSums([3]).merge(CodeSums([4])), "same coding"),
+    (lambda _: km.StreamingPCA().fit(ONES, client="tcp://none:1"), "client= is for Das"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_bad_calls(name, tmp_path):
-    call, message = CALLS[name]
+@pytest.mark.parametrize(("call", "message"), CALLS)
+def test_bad_calls(call, message, tmp_path):
     with pytest.raises((ValueError, TypeError, FileFormatError), match=message):
         call(tmp_path)

@@ -26,12 +26,3 @@ def test_forced_bar_goes_to_standard_error(monkeypatch, capsys):
     assert list(track(iter("ab"), "counting", total=2)) == ["a", "b"]
     assert "counting" in terminal.getvalue()
     assert capsys.readouterr().out == ""
-
-
-def test_generators_are_consumed_lazily():
-    def endless():
-        yield from range(10**9)
-
-    items = track(endless(), "counting", enabled=False)
-    assert next(items) == 0
-    assert next(items) == 1

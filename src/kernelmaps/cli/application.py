@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from inspect import Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
@@ -72,23 +73,40 @@ Data = Annotated[
 ]
 Target = Annotated[
     str | None,
-    typer.Option("--target", "-t", help="Column to predict; 'y' if there is one."),
+    typer.Option(
+        "--target", "-t", metavar="COLUMN", help="Column to predict; 'y' if there is one."
+    ),
 ]
-Columns = Annotated[str | None, typer.Option(help="Features to use, by name, separated by commas.")]
+Columns = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMNS", help="Features to use, by name, separated by commas."),
+]
 Drop = Annotated[
     str | None,
-    typer.Option(help="Instead: columns to exclude, such as an ID, separated by commas."),
+    typer.Option(
+        metavar="COLUMNS",
+        help="Instead: columns to exclude, such as an ID, separated by commas.",
+    ),
 ]
 Normalize = Annotated[
-    str, typer.Option(help="Scale rows to norm 1 first: l1 (histograms), l2 or none.")
+    str,
+    typer.Option(metavar="NORM", help="Scale rows to norm 1 first: l1 (histograms), l2 or none."),
 ]
 TaskOption = Annotated[
-    str, typer.Option("--task", help="classification, regression, or auto: judge by the target.")
+    str,
+    typer.Option(
+        "--task",
+        metavar="TASK",
+        help="classification, regression, or auto: judge by the target.",
+    ),
 ]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A .kmap file made by fit.")]
 Exposure = Annotated[
     str | None,
-    typer.Option(help="Column of exposures, for --loss poisson, gamma, …; later: that of fit."),
+    typer.Option(
+        metavar="COLUMN",
+        help="Column of exposures, for --loss poisson, gamma, …; later: that of fit.",
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -148,6 +166,7 @@ def command(function: Callable[..., None], *, fits: bool = True) -> Callable[...
             fail(str(error).removeprefix(prefix), IMPOSSIBLE)
         except (ValueError, TypeError, KeyError, FileNotFoundError, IsADirectoryError) as error:
             words = str(error.args[0]) if isinstance(error, KeyError) else str(error)
+            words = re.sub(r"^\[Errno \d+\] ", "", words)
             fail(words.removeprefix(prefix), BAD_INPUT)
         except ImportError as error:
             fail(_missing(error), BAD_INPUT)
@@ -160,6 +179,7 @@ def command(function: Callable[..., None], *, fits: bool = True) -> Callable[...
         except KeyboardInterrupt:
             fail("interrupted", INTERRUPTED)
 
+    _name_values(function)
     return app.command()(guarded)
 
 
@@ -212,6 +232,16 @@ def _warnings_as_lines(prefix: str, fits: bool) -> Iterator[None]:
             warnings.simplefilter("always", category)
         warnings.showwarning = line
         yield
+
+
+def _name_values(function: Callable[..., None]) -> None:
+    """Say in the help what an option takes; a flag takes nothing."""
+    words = {bool: "", Path: "FILE", int: "INTEGER", float: "NUMBER"}
+    for hint in get_type_hints(function, include_extras=True).values():
+        option = next(iter(getattr(hint, "__metadata__", ())), None)
+        if isinstance(option, typer.models.OptionInfo) and option.metavar is None:
+            kind = (*get_args(hint.__origin__), hint.__origin__)[0]
+            option.metavar = words.get(kind, "TEXT")
 
 
 def _options(function: Callable[..., None]) -> dict[str, str]:

@@ -22,7 +22,12 @@ def evaluate(
     data: cli.Data,
     target: Annotated[
         str | None,
-        typer.Option("--target", "-t", help="Column with the true values; default: as in fit."),
+        typer.Option(
+            "--target",
+            "-t",
+            metavar="COLUMN",
+            help="Column with the true values; default: as in fit.",
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File to write the scores to: .json.")

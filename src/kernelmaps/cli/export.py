@@ -17,7 +17,7 @@ from .._util.arguments import check_choice
 from .._util.storage import AnyPath
 from ..engine import Spec
 from ..export.files import load_with_metadata, save
-from ..models.gam.functions import input_names
+from ..models.gam.functions import exposure_note, input_names
 from . import application as cli
 from .saved_model import SavedModel
 from .settings import numbers_by_name
@@ -142,12 +142,11 @@ def write_model(model: Any, path: AnyPath, metadata: Mapping[str, Any] | None = 
     """
     metadata = dict(metadata or {})
     suffix = cli.check_out(path, "a map or a model", MODEL_SUFFIXES)
-    if suffix == ".onnx":
-        return _write_onnx(model, path, metadata)
-    if suffix == ".h":
-        return _write_header(model, path, metadata)
-    save(model, path, metadata=metadata)
-    return ""
+    write = {".onnx": _write_onnx, ".h": _write_header}.get(suffix)
+    if write is None:
+        save(model, path, metadata=metadata)
+        return ""
+    return " ".join(filter(None, [write(model, path, metadata), exposure_note(model)]))
 
 
 def _write_onnx(model: Any, path: AnyPath, metadata: dict[str, Any]) -> str:

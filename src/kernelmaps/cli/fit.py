@@ -34,6 +34,7 @@ from ..evaluation.checks import Task, check_targets, decide_task
 from ..evaluation.methods import add_column_scaler
 from ..evaluation.scores import METRICS, PredictionScores
 from ..exceptions import SuspectColumnWarning, UnreadableCellWarning
+from ..models.gam.model_check import advise_log_link
 from ..models.losses import GAM, LOSSES, SVM, losses_for
 from ..plots.shapes import n_features_used
 from . import application as cli
@@ -171,7 +172,7 @@ def _fit_table(file: Any, settings: FitSettings, selection: ColumnSelection) -> 
         "target": target, "unused": [column for column in header if column not in used],
         "sample_weight": weight, "exposure": exposure, "event": event,
         "ids": _find_ids(file, selection),
-        "na_values": list(file.options.na_values) or None,
+        "na_values": list(file.na_values) or None,
     }  # fmt: skip
     if fits_in_memory(path) if settings.stream is None else not settings.stream:
         columns = [*features, *filter(None, [event])]
@@ -286,7 +287,11 @@ def _fit_and_score(
             if n_scored:
                 metadata["held_out"] = {"rows": n_scored, "scores": scores, "which": which}
     if scores is None:
-        scores = _predict(model, source).scores()
+        predictions = _predict(model, source)
+        scores = predictions.scores()
+    if task.name == "regression" and hasattr(model, "loss_"):
+        for advice in advise_log_link(model.loss_, predictions.truth, predictions.predicted):
+            cli.note(advice)
     streamed = not isinstance(source, SlicedSource)
     return FittedModel(model, metadata, scores, n_scored, task.reason, streamed)
 
@@ -468,7 +473,7 @@ def _convert_targets(y: Any, task: Task, name: str) -> np.ndarray:
     except ValueError:
         raise ValueError(
             f"{name}: the target holds text, which a regression cannot predict: use "
-            "--task classification, or name another target."
+            "--task classification without a --loss for numbers, or name another target."
         ) from None
 
 
@@ -531,11 +536,14 @@ class FittedModel:
         model = self.model
         if shown.pop("kinds", None):
             pairs = len(model.pair_functions_)
-            terms = f"{len(model.term_names_) - pairs} terms"
-            terms += f" and {pairs} pairs" if pairs else ""
+            terms = _count(len(model.term_names_) - pairs, "term")
+            terms += f" and {_count(pairs, 'pair')}" if pairs else ""
             degrees = f"{float(model.edf_.sum()):.1f} degrees of freedom"
             shown["model"] = f"{terms}, {model.loss}, {degrees}"
             shown["columns"] = _describe_columns(model.reader_.columns)
+        classes: Any = getattr(model, "classes_", ())
+        if len(classes) == 2:
+            shown["positive class"] = str(classes[1])
         if self.reason:
             other = "regression" if shown["task"] == "classification" else "classification"
             is_number = np.asarray(getattr(model, "classes_", 0)).dtype.kind in "iuf"
@@ -562,6 +570,10 @@ def _describe_scores(
         rare = f"{scores['average_precision']:.4g} (its share: {scores['rarer_class']:.3g})"
         lines[METRICS["average_precision"]] = rare
     return lines
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def _describe_columns(columns: Iterable[Any]) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 
 from .._util.arguments import argument, needed, parameter
 from .._util.sparse import dense
+from .._util.threads import evenly_spaced
 from .arrow import pa, pc
 from .dates import duration_cells
 from .text_cells import (
@@ -23,6 +24,7 @@ from .text_cells import (
     Text,
     may_be_dates,
     number_doubts,
+    quoted,
 )
 
 
@@ -366,9 +368,11 @@ _NESTED = (list, dict, set, complex, np.ndarray)
 
 
 def _nested_error(name: str, kind: Any, owner: str) -> TypeError:
+    option = argument("drop", name)
+    drop = f": {option}" if option.startswith("-") else ""
     return TypeError(
         f"{owner}: column {name!r} holds values that are neither numbers nor names of levels "
-        f"({kind}). Turn them into columns of numbers or text, or leave the column out."
+        f"({kind}). Turn them into columns of numbers or text, or leave the column out{drop}."
     )
 
 
@@ -461,3 +465,58 @@ def typed_number_doubts(raw: np.ndarray) -> list[str]:
         if not doubts:
             break
     return doubts
+
+
+# ---- collinear columns --------------------------------------------------------------------------
+
+_FEWEST_ROWS, _SAMPLED_ROWS = 20, 5000  # in which relations are looked for
+_MOST_NUMBERS = 200  # among which linear relations are
+_ADVICE = "so that their effects cannot be told apart: leave one of them out"
+
+
+def describe_collinear(columns: Sequence[Column]) -> dict[str, str]:
+    """Ends of sentences about columns that repeat others, or are linear in them, by name.
+
+    A relation in a sample of the rows is tried on all of them.
+    """
+    ends, first, n = dict[str, str](), dict[Any, Column](), len(columns[0]) if columns else 0
+    rows = evenly_spaced(n, _SAMPLED_ROWS)
+    if n < _FEWEST_ROWS:
+        return ends
+    for column in columns:
+        groups = _partition(column.take(rows))
+        twin, varies = first.setdefault(groups, column), groups[1].strip(b"\0")
+        if twin is not column and varies and _partition(twin) == _partition(column):
+            ends[column.name] = f"repeats {twin.name!r}, {_ADVICE}"
+    names = [name for column in first.values() if column.codes is None for name in [column.name]]
+    values = [column.values for column in first.values() if column.codes is None]
+    sample = np.column_stack([*(item[rows] for item in values), np.zeros(len(rows))])
+    with np.errstate(all="ignore"):
+        mean, scale = sample.mean(axis=0), sample.std(axis=0)
+        sample = (sample - mean) / np.where(scale > 0, scale, 1.0)
+    if not (len(values) <= min(_MOST_NUMBERS, len(rows) - 2) and np.isfinite(sample).all()):
+        return ends
+    R, independent = np.linalg.qr(sample, mode="r"), list[int]()
+    for j, name in enumerate(names):
+        if abs(R[j, j]) > 1e-8 * np.sqrt(len(rows)) or not scale[j]:
+            independent.append(j)
+            continue
+        weights = scale[j] * np.linalg.lstsq(R[:, independent], R[:, j])[0] / scale[independent]
+        others = [
+            (k, w) for k, w in zip(independent, weights) if abs(w * scale[k]) > 1e-6 * scale[j]
+        ]
+        residual = values[j] - mean[j] - sum(w * (values[k] - mean[k]) for k, w in others)
+        if np.abs(residual).max() < 1e-6 * scale[j]:
+            ends[name] = f"is linear in {quoted([names[k] for k, _ in others], 9)}, {_ADVICE}"
+    return ends
+
+
+def _partition(column: Column) -> tuple[bool, bytes]:
+    """Which rows have the same value and, of numbers, in which order, up to its direction."""
+    if column.codes is not None:
+        return len(column.levels) > 2, column.codes.astype(np.int32).tobytes()
+    codes = np.unique(column.values, return_inverse=True)[1].astype(np.int32)
+    if codes.max() < 2:  # as those of two levels, which rows number
+        return False, (codes != codes[0]).astype(np.int32).tobytes()
+    codes = 2 * codes - codes.max()
+    return True, (codes * np.sign(codes[np.argmax(codes != 0)])).tobytes()

@@ -27,6 +27,7 @@ from .columns import (
     RawColumn,
     RawTable,
     column_position,
+    describe_collinear,
     encode_values,
     joined_raw,
     to_text,
@@ -45,6 +46,7 @@ from .dates import (
     part_name,
     varying_parts,
 )
+from .targets import LARGEST_EXACT_INTEGER
 from .text_cells import (
     CLOCK,
     GAPS,
@@ -66,6 +68,8 @@ _FORMS = {
 }
 _PLURALS = {"number": "numbers", "category": "categories", "date": "dates"}
 _FEW_ROWS = 20  # rows below which nothing is taken for an ID
+# Of a number without the name of one: so many draws from twice as many all differ with e⁻¹⁹.
+_FEW_COUNTED = 50
 # Names of IDs, and those that pandas gives to a column without a name and to an index in Parquet.
 _ID = re.compile(
     r"(?i:(?:^|[_\s.-])(?:id|uuid|guid|key|index|rownames?|row|no|nr)$)|[a-z]I[dD]$"
@@ -73,7 +77,7 @@ _ID = re.compile(
 )
 # Kinds of terms whose column must hold numbers.
 _CURVES = ("spline", "linear", "parametric", "periodic", "surface")
-_CONSTANT = "all its values are the same"
+_CONSTANT, _EMPTY = "all its values are the same", "all its values are missing"
 _NUMERIC_ID = "its values are all different, and its name is that of an ID"
 _DROPPED = "terms leaves it out"
 _SHOWN = 5  # names in a message about columns, as in scikit-learn's
@@ -124,7 +128,7 @@ class ColumnFormat:
     @property
     def is_id(self) -> bool:
         """Whether it is left out as an ID: a name or a number of each row."""
-        return self.kind == "left out" and self.reason not in (_CONSTANT, _DROPPED)
+        return self.kind == "left out" and self.reason not in (_CONSTANT, _EMPTY, _DROPPED)
 
 
 class ColumnKindError(ValueError):
@@ -285,6 +289,10 @@ class TableReader:
             notes._n_cells += noted._n_cells
             if noted.doubts:
                 notes.doubts[name] = [*notes.doubts.get(name, []), *noted.doubts[name]]
+        if named and column is None:
+            used = [column for column in columns if column.name not in requests.dropped]
+            for name, end in describe_collinear(used).items():
+                notes.doubts[name] = [*notes.doubts.get(name, []), end]
         reader = cls(formats, named)
         vars(reader)["notes"] = notes
         if not reader.feature_names:
@@ -363,6 +371,20 @@ class TableReader:
     def warn(self, owner: str, stacklevel: int = 2) -> None:
         """Warn of columns left out or of doubtful content, and of unread cells."""
         self.notes.warn(owner, stacklevel + 1, self._left_out_remarks)
+
+    def leave_out(self, reasons: Mapping[str, str], owner: str, stacklevel: int = 2) -> TableReader:
+        """A reader that leaves columns out, too, which is warned of."""
+        columns = [
+            ColumnFormat(column.name, "left out", reason=reasons[column.name])
+            if column.name in reasons
+            else column
+            for column in self.columns
+        ]
+        reader = TableReader(columns, self.named)
+        vars(reader)["notes"] = self.notes
+        left_out = [f"column {name!r} left out: {reason}" for name, reason in reasons.items()]
+        ReadingNotes().warn(owner, stacklevel + 1, left_out)
+        return reader
 
     def position(self, item: Any, owner: str, argument: str) -> int:
         """Position, among the features, of a column by its name or its position in the table."""
@@ -620,9 +642,12 @@ def _read(raw: RawColumn, fmt: ColumnFormat, owner: str, notes: ReadingNotes) ->
     numbers = _numbers(raw, fmt, owner, notes)
     infinite = np.isinf(numbers)
     if infinite.any():
+        row = int(np.argmax(infinite))
+        cells = [raw.array[row].as_py()] if isinstance(raw, Text) else []
+        token = f" {text_cells.advice_on_tokens(cells)}" if cells else ""
         raise ValueError(
-            f"{owner}: column {fmt.name!r} of input X contains infinity (row "
-            f"{int(np.argmax(infinite))}). Replace it, or use NaN for a missing value."
+            f"{owner}: column {fmt.name!r} of input X contains infinity (row {row}). Replace it, "
+            f"or use NaN for a missing value{token}."
         )
     return [Column(fmt.name, numbers, None, [])]
 
@@ -702,13 +727,26 @@ def _useless(fmt: ColumnFormat, read: list[Column], named: bool) -> str | None:
             return f"it has {n_levels:,} levels in {n:,} rows"
     values = column.values if column.codes is None else column.codes
     may_be_id = fmt.kind == "number" and named and n >= _FEW_ROWS and _ID.search(fmt.name)
-    if may_be_id and (values == np.round(values)).all() and len(np.unique(values)) == n:
+    if (
+        may_be_id
+        and (values == np.round(values)).all()
+        and (len(np.unique(values)) == n or np.abs(values).max() > LARGEST_EXACT_INTEGER)
+    ):
         # Numbers that count the rows under another name may be a time, which a model needs.
         return _NUMERIC_ID
     value = values[0]
     if value != value:
-        return _CONSTANT if np.isnan(values).all() else None
+        return _EMPTY if np.isnan(values).all() else None
     return _CONSTANT if (values[:100] == value).all() and (values == value).all() else None
+
+
+def numbers_rows(column: Column) -> bool:
+    """Whether whole numbers count the rows, in any order, of which some may be missing."""
+    values, n = column.values, len(column)
+    return (
+        column.codes is None and n >= _FEW_COUNTED and np.ptp(values) < 2 * n
+        and bool((values == np.round(values)).all()) and len(np.unique(values)) == n
+    )  # fmt: skip
 
 
 def uninformative_columns(names: Sequence[str], X: np.ndarray) -> dict[str, str]:

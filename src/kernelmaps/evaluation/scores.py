@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.sources import stack_rows
+from ..data.sources import stack_rows, take_rows
 from ..exceptions import OutOfDomainWarning
 from ..models.gam.training_rows import one_against_rest
 from ..models.losses import LINKS
@@ -18,7 +18,7 @@ METRICS = {
     "concordance": "concordance index", "d2": "deviance explained", "r2": "R²", "rmse": "RMSE",
     "mean_absolute_error": "mean absolute error", "accuracy": "accuracy",
     "most_frequent_class": "share of the most frequent class",
-    "balanced_accuracy": "balanced accuracy", "log_loss": "log loss", "roc_auc": "area under ROC",
+    "balanced_accuracy": "balanced accuracy", "log_loss": "log loss", "roc_auc": "AUC",
     "average_precision": "average precision of the rarer class",
     "rarer_class": "share of the rarer class",
 }  # fmt: skip
@@ -163,7 +163,7 @@ class PredictionScores:
             scores["log_loss"] = self._log_loss_sum / len(truth)
             if len(self.classes) == 2 == len(np.unique(truth)):
                 scores["roc_auc"] = float(roc_auc_score(truth, self.probabilities))
-                # Of the rarer class, which the area under ROC says little about.
+                # Of the rarer class, which the AUC says little about.
                 rare, probabilities = truth, np.concatenate(self._probabilities)
                 if truth.mean() > 0.5:
                     rare, probabilities = 1 - truth, 1 - probabilities
@@ -194,9 +194,9 @@ class PredictionScores:
             return None  # of which the rows would have to be known
         parts, n_rows = [], 0
         for X in blocks:
-            parts.append(X[: CHECKED_ROWS - n_rows])
-            n_rows += len(parts[-1])
-            if n_rows == CHECKED_ROWS:
+            parts.append(take_rows(X, np.arange(min(CHECKED_ROWS - n_rows, X.shape[0]))))
+            n_rows += X.shape[0]
+            if n_rows >= CHECKED_ROWS:
                 break
         columns = self.model._columns(stack_rows(parts))
         y = self.truth[: len(columns[0])]

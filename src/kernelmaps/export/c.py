@@ -41,7 +41,7 @@ from ..engine.table.layout import (
 )
 from ..engine.table.stored import starts_of
 from ..engine.tabulated import PER_FEATURE, count_curve_sets, n_columns, table_for
-from ..models.gam.functions import input_names, last_code
+from ..models.gam.functions import exposure_note, input_names, last_code
 
 __all__ = ["to_c"]
 
@@ -187,7 +187,10 @@ def _comment(text: str) -> str:
 def _header(name: str, what: Any, body: str, note: str = "") -> str:
     guard = f"{name.upper()}_H"
     edits = getattr(getattr(what, "predictor_", None), "edits", ())
-    notes = [*filter(None, [note]), *(f"Edited after the fit: {edit}." for edit in edits)]
+    notes = [
+        *filter(None, [note, exposure_note(what)]),
+        *(f"Edited after the fit: {edit}." for edit in edits),
+    ]
     words = _comment(type(what).__name__ if isinstance(what, Spec) else repr(what))[:300]
     lines = "".join(f"\n * {_comment(line)}" for line in notes)
     return f"""/* {name}: {words}

@@ -43,7 +43,7 @@ import kernelmaps
 from ..data.text_cells import GAPS
 from ..engine.reference import evaluate, evaluate_table
 from ..maps.base import PLUGINS
-from ..models.gam.functions import input_names, term_values
+from ..models.gam.functions import exposure_note, input_names, term_values
 from ..models.streaming.linear import StreamingLinear
 from .onnx_tracer import BATCH, Trace, Traced, onnx_type
 
@@ -65,8 +65,9 @@ def to_onnx(
         for models of frames.
     feature_names : sequence of str, optional
         Names of the columns, kept as JSON in the metadata under ``feature_names``; by default those
-        that the model was fitted with. The order of classes is kept under ``classes``, and what
-        was edited after the fit under ``edits``.
+        that the model was fitted with. The order of classes is kept under ``classes``, what was
+        edited after the fit under ``edits``, and that a model with an exposure predicts for one
+        unit of it under ``note``.
     **options : dict
         Passed to ``skl2onnx.to_onnx``.
 
@@ -91,6 +92,7 @@ def to_onnx(
         feature_names = input_names(model)
     labels = {"feature_names": feature_names, "classes": getattr(model, "classes_", None)}
     labels["edits"] = getattr(getattr(model, "predictor_", None), "edits", ()) or None
+    labels["note"] = exposure_note(model) or None
     for key, values in labels.items():
         if values is not None:
             entry = graph.metadata_props.add()

@@ -188,25 +188,11 @@ def test_all_columns_are_coded_as_each_alone(seed):
     levels = ["a", "b", "c"]
     columns.append(Column("words", None, rng.integers(-1, 3, n), levels))
     books = [fit_codebook(column, np.ones(n)) for column in columns]
-    later = [
-        Column(
-            book.name,
-            np.resize(
-                np.concatenate(
-                    [
-                        book.edges,
-                        book.nodes,
-                        np.nextafter(book.edges, -np.inf),
-                        [1e308, -1e308, np.nan],
-                    ]
-                ),
-                800,
-            ),
-            None,
-            [],
-        )
-        for book in books[:-1]
-    ]
+    later = []
+    for book in books[:-1]:
+        below = np.nextafter(book.edges, -np.inf)
+        values = np.concatenate([book.edges, book.nodes, below, [1e308, -1e308, np.nan]])
+        later.append(Column(book.name, np.resize(values, 800), None, []))
     later.append(Column("words", None, rng.integers(-1, 4, 800), [*levels, "unseen"]))
     for rows in (columns, later):
         found = encode_columns(books, rows, "test")

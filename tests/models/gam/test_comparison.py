@@ -57,21 +57,6 @@ def test_of_classes_it_is_the_likelihood_ratio_test(seed):
     assert table.records[1]["p_value"] == pytest.approx(stats.chi2.sf(ratio, 1), rel=1e-3)
 
 
-def test_a_comparison_tells_an_effect_from_none():
-    """At 0.05; the test of penalised terms is approximate."""
-    rng = np.random.default_rng(0)
-    p_values = np.empty((25, 2))
-    for row in p_values:
-        X = rng.random((150, 3))
-        y = np.sin(6 * X[:, 0]) + 0.3 * np.sin(6 * X[:, 1]) + 0.5 * rng.normal(size=150)
-        models = [km.AdditiveRegressor(terms=terms, n_jobs=1).fit(X, y)
-                  for terms in ([0], [0, 1], [0, 1, 2])]  # fmt: skip
-        row[:] = [record["p_value"] for record in km.anova(*models).records[1:]]
-    power, error = (p_values < 0.05).mean(axis=0)
-    assert power > 0.75
-    assert error <= 0.28  # 0.1 or less, and three standard deviations of 25 draws
-
-
 def test_the_degrees_of_freedom_include_smoothing_parameters(seed):
     """With fixed smoothing parameters there is nothing to add."""
     rng = np.random.default_rng(seed)

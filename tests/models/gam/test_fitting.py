@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-from loss_of_targets import make_loss
 
 from kernelmaps.models.gam.bases import number_bases
-from kernelmaps.models.gam.fitting import ADDING, WarmStart, fit_added_terms, fit_bordered
+from kernelmaps.models.gam.fitting import ADDING, WarmStart, fit_bordered
 from kernelmaps.models.rows.term_rows import TermRows
-from kernelmaps.models.solvers.pirls import fit_penalised
 from kernelmaps.models.solvers.reml import Penalties, estimate_smoothing
 
 
@@ -47,26 +45,3 @@ def test_new_smoothing_parameters_are_those_of_the_full_problem(seed, dispersion
     all_new = fit_bordered(problem, penalties, start, dispersion, constraints=no_constraints)
     assert len(all_new.new) == len(fit.beta)
     np.testing.assert_allclose(all_new.beta, full.beta, atol=1e-6)
-
-
-@pytest.mark.parametrize("loss", ["squared_error", "log_loss"])
-def test_a_rough_fit_of_added_terms_is_nearly_the_exact_one(seed, loss):
-    """For squared loss all but negligible coefficients; else nine tenths of what new terms gain."""
-    rows = three_columns(seed, loss)
-    kind, penalties = make_loss(loss, rows.y), Penalties.from_bases(rows.bases)
-    small = TermRows(rows.codes[:2], rows.bases[:2], rows.y, rows.weight, rows.offset)
-    count = Penalties.from_bases(small.bases).count
-    before = fit_penalised(small, kind, np.full(count, 8.0))
-    rho = np.concatenate([before.rho, np.full(penalties.count - count, 8.0)])
-    beta = np.concatenate([before.beta, np.zeros(len(penalties.scale) - len(before.beta))])
-    start = WarmStart(rho, np.arange(len(rho)) < count, beta, np.zeros(len(beta)))
-    rough = fit_added_terms(rows, kind, start)
-    exact = fit_penalised(rows, kind, rough.rho, np.ones(penalties.count, bool))
-
-    def objective(beta):
-        losses = rows.weight @ kind.value(rows.y, rows.scores(beta))
-        return losses + 0.5 * penalties.diagonal(rough.rho) @ beta**2
-
-    gap, gain = objective(rough.beta) - exact.objective, objective(beta) - exact.objective
-    share = 1e-5 if loss == "squared_error" else 0.1
-    assert -1e-9 * exact.objective < gap < share * gain

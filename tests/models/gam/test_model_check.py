@@ -161,3 +161,18 @@ def test_quantiles_and_classes_are_checked(seed):
         model.check(X, labels, output=3)
     with pytest.raises(ValueError, match="y holds z, a class that the model was not fitted on"):
         model.check(X, np.full(300, "z"))
+
+
+def test_a_log_link_is_advised_where_effects_are_factors(seed):
+    rng = np.random.default_rng(seed)
+    X, noise = rng.random((400, 2)), rng.normal(size=400)
+    sums, factors = 9 + 3 * X[:, 0] + noise, np.exp(2 * X[:, 0] + 0.4 * noise)
+    advised = {
+        (name, loss): "Try loss='gamma'" in str(km.AdditiveRegressor(loss).fit(X, y).check(X, y))
+        for name, y in (("sums", sums), ("factors", factors), ("zeros", factors - factors.min()))
+        for loss in ("squared_error", "location_scale", "gamma")
+        if (name, loss) != ("zeros", "gamma")
+    }
+    assert [case for case, is_advised in advised.items() if is_advised] == [
+        ("factors", "squared_error")
+    ]

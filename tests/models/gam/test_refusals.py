@@ -75,135 +75,80 @@ def test_bad_settings(options, message):
         GAM(**options).fit(X, y)
 
 
-CALLS = {
+CALLS = [
     # Rows.
-    "sparse rows": (lambda: GAM().fit(sparse.csr_matrix(X), y), "X is sparse.* AdditiveSVR, which"),
-    "sparse rows of classes": (
-        lambda: CLASSES().fit(sparse.csr_matrix(X), two), "X is sparse.* AdditiveSVC, which takes",
-    ),
-    "lists": (lambda: GAM().fit(framed([[1, 2]] * 60), y), "'d' holds values that are neither num"),
-    "complex": (lambda: GAM().fit(framed(np.full(60, 1j)), y), "'d' holds complex numbers"),
-    "one name twice": (
-        lambda: GAM().fit(pd.DataFrame(X, columns=["a", "a"]), y), "X has 2 columns named 'a'",
-    ),
-    "codes as numbers": (
-        lambda: GAM().fit(ZIP, y).predict(ZIP.astype(int)), "'zip' held categories in fit, and now",
-    ),
-    "a pair that is linear in levels": (
-        lambda: GAM(interactions=[("x", km.Term("site", "linear"))]).fit(SITES, y),
-        "linear in 'site', which does not hold numbers",
-    ),
-    "chunks of other columns": (
-        lambda: GAM().fit([(SITES, y), (SITES[["site", "x"]], y)]), "have different columns",
-    ),
+    (lambda: GAM().fit(sparse.csr_matrix(X), y), "X is sparse.* AdditiveSVR, which"),
+    (lambda: CLASSES().fit(sparse.csr_matrix(X), two), "X is sparse.* AdditiveSVC, which takes"),
+    (lambda: GAM().fit(framed([[1, 2]] * 60), y), "'d' holds values that are neither num"),
+    (lambda: GAM().fit(framed(np.full(60, 1j)), y), "'d' holds complex numbers"),
+    (lambda: GAM().fit(pd.DataFrame(X, columns=["a", "a"]), y), "X has 2 columns named 'a'"),
+    (lambda: GAM().fit(ZIP, y).predict(ZIP.astype(int)), "'zip' held categories in fit, and now"),
+    (lambda: GAM(interactions=[("x", km.Term("site", "linear"))]).fit(SITES, y),
+     "linear in 'site', which does not hold numbers"),
+    (lambda: GAM().fit([(SITES, y), (SITES[["site", "x"]], y)]), "have different columns"),
     # Targets, weights, exposures and offsets.
-    "one class": (lambda: CLASSES().fit(X, ONES), "only one class"),
-    "negative counts": (lambda: poisson().fit(X, y), "needs y >= 0"),
-    "no counts": (lambda: poisson().fit(X, 0 * y), "some y > 0"),
-    "zeros": (lambda: GAM("gamma").fit(X, two), "needs y > 0"),
-    "NaN": (lambda: GAM().fit(X, np.where(two, np.nan, y)), r"Input y contains NaN. \(row 1\)"),
-    "large targets": (lambda: GAM().fit(X, 1e300 * ONES), "y reaches 1e[+]300"),
-    "a name": (lambda: GAM().fit(X, "size"), "y='size' names a column, which is for files"),
-    "weights of zero": (lambda: GAM().fit(X, y, 0 * y), "at least one non-zero|weights are zero"),
-    "precisions of labels": (
-        lambda: CLASSES(weights="precision").fit(X, two), "'precision' are inverse variances",
-    ),
-    "few exposures": (lambda: poisson().fit(X, two, exposure=[1.0]), "must hold 60 positive num"),
-    "negative exposures": (lambda: poisson().fit(X, two, exposure=-ONES), "must hold 60 positive"),
-    "exposures of NaN": (lambda: poisson().fit(X, two, exposure=np.nan * y), "hold 60 positive"),
-    "exposures of squares": (lambda: GAM().fit(X, y, exposure=ONES), "exposure is for"),
-    "a name of exposures": (
-        lambda: poisson().fit(X, two, exposure="e"), "exposure='e' names a column, which is for f",
-    ),
-    "few offsets": (lambda: GAM().fit(X, y, offset=y[:20]), "offset must hold 60 finite numbers"),
-    "offsets of a matrix": (lambda: GAM().fit(X, y, offset=X), r"60 finite numbers.*\(60, 2\)"),
-    "offsets of NaN": (
-        lambda: GAM().fit(X, y, offset=np.where(two, np.nan, y)), "finite numbers.*row 1 has nan",
-    ),
-    "offsets of classes": (lambda: CLASSES().fit(X, three, offset=y), "offset= is for two classes"),
-    "offsets of chunks": (lambda: GAM().fit(CHUNKS, offset=y), "offset= is for rows in memory"),
-    "check of few targets": (lambda: GAM().fit(X, y).check(X, y[:10]), "X has 60 rows, y has 10"),
+    (lambda: CLASSES().fit(X, ONES), "only one class"),
+    (lambda: poisson().fit(X, y), "needs y >= 0"),
+    (lambda: poisson().fit(X, 0 * y), "some y > 0"),
+    (lambda: GAM("gamma").fit(X, two), "needs y > 0"),
+    (lambda: GAM().fit(X, np.where(two, np.nan, y)), r"Input y contains NaN. \(row 1\)"),
+    (lambda: GAM().fit(X, 1e300 * ONES), "y reaches 1e[+]300"),
+    (lambda: GAM().fit(X, "size"), "y='size' names a column, which is for files"),
+    (lambda: GAM().fit(X, y, 0 * y), "at least one non-zero|weights are zero"),
+    (lambda: CLASSES(weights="precision").fit(X, two), "'precision' are inverse variances"),
+    (lambda: poisson().fit(X, two, exposure=[1.0]), "must hold 60 positive num"),
+    (lambda: poisson().fit(X, two, exposure=-ONES), "must hold 60 positive"),
+    (lambda: poisson().fit(X, two, exposure=np.nan * y), "hold 60 positive"),
+    (lambda: GAM().fit(X, y, exposure=ONES), "exposure is for"),
+    (lambda: poisson().fit(X, two, exposure="e"), "exposure='e' names a column, which is for f"),
+    (lambda: GAM().fit(X, y, offset=y[:20]), "offset must hold 60 finite numbers"),
+    (lambda: GAM().fit(X, y, offset=X), r"60 finite numbers.*\(60, 2\)"),
+    (lambda: GAM().fit(X, y, offset=np.where(two, np.nan, y)), "finite numbers.*row 1 has nan"),
+    (lambda: CLASSES().fit(X, three, offset=y), "offset= is for two classes"),
+    (lambda: GAM().fit(CHUNKS, offset=y), "offset= is for rows in memory"),
+    (lambda: GAM().fit(X, y).check(X, y[:10]), "X has 60 rows, y has 10"),
     # Binomial counts.
-    "more than trials": (lambda: CLASSES().fit(X, 3 * ONES, trials=ONES), "numbers of successes"),
-    "parts of successes": (lambda: CLASSES().fit(X, ONES / 2, trials=ONES), "whole numbers of suc"),
-    "negative successes": (lambda: CLASSES().fit(X, -ONES, trials=ONES), "whole numbers of succes"),
-    "few trials": (lambda: CLASSES().fit(X, two, trials=ONES[:20]), r"trials must hold 60.*\(20,"),
-    "weights of counts": (
-        lambda: CLASSES(class_weight="balanced").fit(X, two, trials=ONES), "class_weight is for la",
-    ),
+    (lambda: CLASSES().fit(X, 3 * ONES, trials=ONES), "numbers of successes"),
+    (lambda: CLASSES().fit(X, ONES / 2, trials=ONES), "whole numbers of suc"),
+    (lambda: CLASSES().fit(X, -ONES, trials=ONES), "whole numbers of succes"),
+    (lambda: CLASSES().fit(X, two, trials=ONES[:20]), r"trials must hold 60.*\(20,"),
+    (lambda: CLASSES(class_weight="balanced").fit(X, two, trials=ONES), "class_weight is for la"),
     # Intervals and comparisons.
-    **{
-        f"calibration {k}": (
-            lambda rows=rows: GAM("quantile").fit(X, y).predict_interval(X, calibration=rows),
-            r"a tuple \(X, y\) of further rows, or a dict of X, y",
-        )
-        for k, rows in enumerate((X, (X, y, y), {"X": X}, {"X": X, "y": y, "weight": y}))
-    },
-    "few rows of calibration": (
-        lambda: GAM("quantile").fit(X, y).predict_interval(X, calibration=(X[:10], y[:10])),
-        r"10 rows of calibration are too few.*: pass 39 or more",
-    ),
-    "few rows of a fit": (
-        lambda: GAM("quantile").fit(X[:30], y[:30]).predict_interval(X),
-        r"30 rows of the fit are too few for a level of 0\.95",
-    ),
-    "level": (lambda: GAM("quantile").fit(X, y).predict_interval(X, 95), "between 0 and 1"),
-    "level of a band": (
-        lambda: GAM().fit(X, y).shape_functions_[0].band(95), "between 0 and 1, got 95",
-    ),
-    "band of an SVM": (
-        lambda: km.AdditiveSVR().fit(X, y).shape_functions_[0].band(), "no standard errors",
-    ),
-    "slope of levels": (
-        lambda: GAM().fit(SITES[["site"]], y).shape_functions_[0].derivative(), "and no slope",
-    ),
-    "one model": (lambda: km.anova(linear(0).fit(X, y)), "two models or more"),
-    "other terms": (
-        lambda: km.anova(linear(0, 1).fit(X, y), linear(0).fit(X, y)), "has no term 'x1'",
-    ),
-    "other rows": (
-        lambda: km.anova(linear(0).fit(X, y), linear(0, 1).fit(X[:50], y[:50])),
-        "different rows.*60 and 50 rows",
-    ),
-    "other targets": (
-        lambda: km.anova(linear(0).fit(X, y), linear(0, 1).fit(X, y + X[:, 0])),
-        "different rows, targets or weights",
-    ),
-    "other losses": (
-        lambda: km.anova(linear(0).fit(X, y), linear(0, 1, loss="gamma").fit(X, np.exp(y))),
-        "different losses, 'squared_error' and 'gamma'",
-    ),
-    "no GAM": (lambda: km.anova(linear(0).fit(X, y), km.StreamingRidge()), "got StreamingRidge"),
-    "many classes": (
-        lambda: km.anova(*[CLASSES(constraints={0: "increasing"}).fit(X, three)] * 2),
-        "one against the rest",
-    ),
-    "one target": (
-        lambda: km.AdditiveRegressor("location_scale").fit(X, np.ones(60)), "targets that differ"
-    ),
-    "a scale of unknown columns": (
-        lambda: GAM(km.losses.LocationScale(["x9"])).fit(X, y), "scale_terms names .*'x9'"
-    ),
-    "a scale of a column without a term": (
-        lambda: GAM(km.losses.LocationScale(["x0"]), terms=["x1"]).fit(X, y), "has no term"
-    ),
-    "columns of a scale": (
-        lambda: km.losses.LocationScale("x0"), "scale_terms must be a list of columns"
-    ),
-    "no scale": (lambda: linear(0).fit(X, y).predict_scale(X), "has no scale of each row"),
-    "shape of which function": (
-        lambda: km.AdditiveRegressor("location_scale", constraints={0: "increasing"}).fit(X, y),
-        "do not say which",
-    ),
-    "increasing scores": (
-        lambda: CLASSES("multinomial", constraints={0: "increasing"}).fit(X, three),
-        "cannot all increase",
-    ),
-}  # fmt: skip
+    *((lambda rows=rows: GAM("quantile").fit(X, y).predict_interval(X, calibration=rows),
+       r"a tuple \(X, y\) of further rows, or a dict of X, y")
+      for rows in (X, (X, y, y), {"X": X}, {"X": X, "y": y, "weight": y})),
+    (lambda: GAM("quantile").fit(X, y).predict_interval(X, calibration=(X[:10], y[:10])),
+     r"10 rows of calibration are too few.*: pass 39 or more"),
+    (lambda: GAM("quantile").fit(X[:30], y[:30]).predict_interval(X),
+     r"30 rows of the fit are too few for a level of 0\.95"),
+    (lambda: GAM("quantile").fit(X, y).predict_interval(X, 95), "between 0 and 1"),
+    (lambda: GAM().fit(X, y).shape_functions_[0].band(95), "between 0 and 1, got 95"),
+    (lambda: km.AdditiveSVR().fit(X, y).shape_functions_[0].band(), "no standard errors"),
+    (lambda: GAM().fit(SITES[["site"]], y).shape_functions_[0].derivative(), "and no slope"),
+    (lambda: km.anova(linear(0).fit(X, y)), "two models or more"),
+    (lambda: km.anova(linear(0, 1).fit(X, y), linear(0).fit(X, y)), "has no term 'x1'"),
+    (lambda: km.anova(linear(0).fit(X, y), linear(0, 1).fit(X[:50], y[:50])),
+     "different rows.*60 and 50 rows"),
+    (lambda: km.anova(linear(0).fit(X, y), linear(0, 1).fit(X, y + X[:, 0])),
+     "different rows, targets or weights"),
+    (lambda: km.anova(linear(0).fit(X, y), linear(0, 1, loss="gamma").fit(X, np.exp(y))),
+     "different losses, 'squared_error' and 'gamma'"),
+    (lambda: km.anova(linear(0).fit(X, y), km.StreamingRidge()), "got StreamingRidge"),
+    (lambda: km.anova(*[CLASSES(constraints={0: "increasing"}).fit(X, three)] * 2),
+     "one against the rest"),
+    (lambda: km.AdditiveRegressor("location_scale").fit(X, np.ones(60)), "targets that differ"),
+    (lambda: GAM(km.losses.LocationScale(["x9"])).fit(X, y), "scale_terms names .*'x9'"),
+    (lambda: GAM(km.losses.LocationScale(["x0"]), terms=["x1"]).fit(X, y), "has no term"),
+    (lambda: km.losses.LocationScale("x0"), "scale_terms must be a list of columns"),
+    (lambda: linear(0).fit(X, y).predict_scale(X), "has no scale of each row"),
+    (lambda: km.AdditiveRegressor("location_scale", constraints={0: "increasing"}).fit(X, y),
+     "do not say which"),
+    (lambda: CLASSES("multinomial", constraints={0: "increasing"}).fit(X, three),
+     "cannot all increase"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_bad_calls(name):
-    call, message = CALLS[name]
+@pytest.mark.parametrize(("call", "message"), CALLS)
+def test_bad_calls(call, message):
     with pytest.raises((ValueError, TypeError), match=message):
         call()

@@ -328,7 +328,7 @@ def stratified(times, **options):
 
 
 CALLS = [
-    (lambda: km.AdditiveSurvival("poisson").fit(**GOOD), r"must be one of \('cox',\)"),
+    (lambda: km.AdditiveSurvival("poisson").fit(**GOOD), "must be one of 'cox'"),
     (lambda: km.AdditiveRegressor("cox").fit(**GOOD), "'cox' is a loss of AdditiveSurvival"),
     (lambda: km.AdditiveSurvival(weights="precision").fit(**GOOD), "weights='precision'"),
     (lambda: stratified([1.0]), "fitted with strata"),

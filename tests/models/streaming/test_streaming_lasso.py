@@ -5,13 +5,10 @@ from functools import partial
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import ElasticNet, Lasso
 
 import kernelmaps as km
 from kernelmaps.models.solvers.lasso import (
-    GroupPenalty,
-    _threshold,
     lasso_path,
 )
 from kernelmaps.stats import Moments
@@ -151,41 +148,6 @@ def test_without_penalty_it_is_least_squares(seed, groups):
     path = model.path([0.3, 0.0, 0.1])
     np.testing.assert_allclose(path.coef[0, 1], exact, atol=1e-6)
     np.testing.assert_allclose(path.coef[0, 2], model.refit(alpha=0.1).coef_, atol=1e-3)
-
-
-def test_group_lasso_drops_the_kernel_that_says_nothing(seed):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(1000, 4))
-    y = np.sin(2 * X[:, 0]) + np.cos(X[:, 1]) + 0.1 * rng.normal(size=1000)
-    kernels = [
-        (slice(0, 2), RBFSampler(gamma=0.5, n_components=30, random_state=0)),
-        (slice(2, 4), RBFSampler(gamma=0.5, n_components=30, random_state=1)),
-    ]
-    model = km.StreamingLasso(0.02, kernels, l1_ratio=0, groups="kernels", n_components=15).fit(
-        X, y
-    )
-    assert np.linalg.norm(model.coef_[:30]) > 0.1
-    assert not model.coef_[30:].any()
-    assert model.score(X, y) > 0.3
-
-
-@pytest.mark.parametrize("ratio", [0, 0.4, 1])
-def test_dual_norm_and_threshold(seed, ratio):
-    """vᵀw ≤ Ω*(v) Ω(w), with equality for v − w at the w that a proximal step leaves (Moreau)."""
-    rng = np.random.default_rng(seed)
-    v, other = rng.normal(size=4), rng.normal(size=(100, 4))
-    penalty = GroupPenalty.from_groups(np.zeros(4, dtype=int), ratio)
-    norm = penalty.dual_norm(v, 0.0)
-    assert all(v @ w <= norm * penalty.value(w) * (1 + 1e-12) for w in other)
-    np.testing.assert_allclose(penalty.dual_norm(3 * v, 0.0), 3 * norm)
-    assert penalty.dual_norm(v, 2 * norm) == 2 * norm
-    several = GroupPenalty.from_groups(np.repeat([0, 1], 4), ratio)
-    np.testing.assert_allclose(several.dual_norm(np.append(v / 3, v), 0.0), norm)
-    w = _threshold(v, 0.5 * norm * ratio, 0.5 * norm * (1 - ratio) * 2)
-    np.testing.assert_allclose(penalty.dual_norm(v - w, 0.0), 0.5 * norm)
-    np.testing.assert_allclose((v - w) @ w, 0.5 * norm * penalty.value(w))
-    larger = norm * (1 + 1e-12)
-    assert not _threshold(v, larger * ratio, larger * (1 - ratio) * 2).any()
 
 
 def test_too_few_sweeps_warn(seed):

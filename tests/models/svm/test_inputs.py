@@ -64,7 +64,7 @@ def test_frames_and_files_with_gaps_or_text(cls, tmp_path):
     with pytest.raises(ValueError, match=f"{begin} and does not read CSV files: pass.*{GAMS}"):
         cls().fit(tmp_path / "rows.csv", "y")
     frame.assign(y=y, c="x").to_parquet(tmp_path / "rows.parquet")
-    with pytest.raises(ValueError, match="column 'c' holds text, not numbers.* or fit a GAM"):
+    with pytest.raises(ValueError, match=r"column 'c' holds text, not numbers.* or fit a GAM"):
         cls().fit(tmp_path / "rows.parquet", "y")
     model = cls().fit(frame, y)  # complete numbers
     assert model.term_names_ == ["a", "b"]

@@ -74,119 +74,74 @@ def continued(model, *chunk, **options):
 
 
 FOLDS = [(np.arange(30), np.arange(30, 60)), (np.arange(30, 60), np.arange(30))]
-CALLS = {
-    "one class": (lambda: SVC().fit(X, np.ones(60)), "y has only one class"),
-    "one class of weight": (lambda: SVC().fit(X, y, 1.0 * y), "belong to only one class"),
-    "lengths": (lambda: SVC().fit(X, y[:-1]), "inconsistent numbers of samples"),
-    "dimensions": (lambda: SVC().fit(X[0], y), "2D array"),
-    "no rows": (lambda: SVC().fit(X[:0], y[:0]), "0 sample"),
-    "NaN": (lambda: SVC().fit(nan_rows(), y), r"contains NaN \(row 3, column 2\)"),
-    "rows of one dimension": (lambda: SVC().fit(X, y).predict(X[0]), r"shape \(3,\). Reshape"),
-    "rows of three": (lambda: SVC().fit(X, y).predict(X[None]), r"shape \(1, 60, 3\). Reshape"),
-    "sparse rows": (
-        lambda: SVC(km.SplineMap(zero_at_zero=False)).fit(sparse.csr_matrix(X), y),
-        "does not map 0 to 0",
-    ),
-    "curves without a table": (
-        lambda: SVC(km.TrigonometricMap(out_of_domain="extrapolate")).fit(X * [1e-4, 1e7, 1], y),
-        "out_of_domain='clip'",
-    ),
-    "target beyond float64": (
-        lambda: SVR().fit(X, changed(target, 7, 1e160)),
-        r"AdditiveSVR: y is 1e\+160 in row 7; for rows of float64",
-    ),
-    "target beyond float32": (
-        lambda: SVR().fit(X.astype(np.float32), changed(target, 7, 1e40)),
-        r"y is 1e\+40 in row 7; for rows of float32",
-    ),
-    "codes of an unfitted map": (
-        lambda: SVC(anchors(fitted=False)).fit(anchors().encode(X), y),
-        "the fitted AnchorMap that encoded them",
-    ),
-    "codes of another map": (lambda: SVC().fit(anchors().encode(X), y), "feature_map is a Spline"),
-    "codes after values": (
-        lambda: SVC(anchors(), **NEWTON).fit(X, y).predict(anchors().encode(X)),
-        "was fitted on values",
-    ),
-    "values after codes": (
-        lambda: SVC(anchors(), **NEWTON).fit(anchors().encode(X), y).partial_fit(X, y),
-        "fitted on codes",
-    ),
-    "fold without weight": (
-        lambda: SVR(C=[0.1, 1.0], cv=FOLDS).fit(X, target, 1.0 * (np.arange(60) >= 30)),
-        "AdditiveSVR: all rows that fold 1 of cv",
-    ),
-    "several C of a stream": (
-        lambda: SVC(C=[0.1, 1.0]).fit(chunks(X, y)), "for rows in memory only, not for files",
-    ),
-    "weights below zero": (lambda: SVR().fit(X, target, -np.ones(60)), ">= 0.*Negative values"),
-    "weights of NaN": (lambda: SVR().fit(X, target, np.full(60, np.nan)), ">= 0.*contains NaN"),
-    "weights of zero": (lambda: SVR().fit(X, target, np.zeros(60)), ">= 0.*non-zero number"),
-    "weights of text": (lambda: SVR().fit(X, target, ["a"] * 60), ">= 0.*could not convert"),
-    "weights too few": (lambda: SVR().fit(X, target, np.ones(59)), r"60 finite numbers.*\(59,\)"),
+CALLS = [
+    (lambda: SVC().fit(X, np.ones(60)), "y has only one class"),
+    (lambda: SVC().fit(X, y, 1.0 * y), "belong to only one class"),
+    (lambda: SVC().fit(X, y[:-1]), "inconsistent numbers of samples"),
+    (lambda: SVC().fit(X[0], y), "2D array"),
+    (lambda: SVC().fit(X[:0], y[:0]), "0 sample"),
+    (lambda: SVC().fit(nan_rows(), y), r"contains NaN \(row 3, column 2\)"),
+    (lambda: SVC().fit(X, y).predict(X[0]), r"shape \(3,\). Reshape"),
+    (lambda: SVC().fit(X, y).predict(X[None]), r"shape \(1, 60, 3\). Reshape"),
+    (lambda: SVC(km.SplineMap(zero_at_zero=False)).fit(sparse.csr_matrix(X), y),
+     "does not map 0 to 0"),
+    (lambda: SVC(km.TrigonometricMap(out_of_domain="extrapolate")).fit(X * [1e-4, 1e7, 1], y),
+     "out_of_domain='clip'"),
+    (lambda: SVR().fit(X, changed(target, 7, 1e160)),
+     r"AdditiveSVR: y is 1e\+160 in row 7; for rows of float64"),
+    (lambda: SVR().fit(X.astype(np.float32), changed(target, 7, 1e40)),
+     r"y is 1e\+40 in row 7; for rows of float32"),
+    (lambda: SVC(anchors(fitted=False)).fit(anchors().encode(X), y),
+     "the fitted AnchorMap that encoded them"),
+    (lambda: SVC().fit(anchors().encode(X), y), "feature_map is a Spline"),
+    (lambda: SVC(anchors(), **NEWTON).fit(X, y).predict(anchors().encode(X)),
+     "was fitted on values"),
+    (lambda: SVC(anchors(), **NEWTON).fit(anchors().encode(X), y).partial_fit(X, y),
+     "fitted on codes"),
+    (lambda: SVR(C=[0.1, 1.0], cv=FOLDS).fit(X, target, 1.0 * (np.arange(60) >= 30)),
+     "AdditiveSVR: all rows that fold 1 of cv"),
+    (lambda: SVC(C=[0.1, 1.0]).fit(chunks(X, y)), "for rows in memory only, not for files"),
+    (lambda: SVR().fit(X, target, -np.ones(60)), ">= 0.*Negative values"),
+    (lambda: SVR().fit(X, target, np.full(60, np.nan)), ">= 0.*contains NaN"),
+    (lambda: SVR().fit(X, target, np.zeros(60)), ">= 0.*non-zero number"),
+    (lambda: SVR().fit(X, target, ["a"] * 60), ">= 0.*could not convert"),
+    (lambda: SVR().fit(X, target, np.ones(59)), r"60 finite numbers.*\(59,\)"),
     # Chunks.
-    "classes missing": (lambda: SVC().partial_fit(X, y), "classes must be passed on the first"),
-    "columns": (lambda: continued(SVC(), X[:, :2], three), "2 features, but AdditiveSVC is exp"),
-    "label": (lambda: continued(SVC(), X[:1], [7]), r"labels \[7\], which were not among the"),
-    "other classes": (
-        lambda: continued(SVC(), X, y, classes=[0, 1]), "is not the same as on last call",
-    ),
-    "type": (
-        lambda: continued(SVR(), X.astype(np.float32), target),
-        "chunk was dense float64, this one is dense float32",
-    ),
-    "storage": (
-        lambda: continued(SVR(km.SplineMap(zero_at_zero=True)), sparse.csr_matrix(X), target),
-        "chunk was dense float64, this one is sparse float64",
-    ),
-    "stream": (lambda: continued(SVC(), chunks(X, y), None), "takes one chunk of rows"),
-    "balanced chunks": (
-        lambda: SVC(class_weight="balanced").partial_fit(X, y, classes=[0, 1]), "all labels at o",
-    ),
-    "weights of classes": (
-        lambda: SVC(class_weight={0: -1.0, 1: 1.0}).partial_fit(X, y, classes=[0, 1]), "finite num",
-    ),
+    (lambda: SVC().partial_fit(X, y), "classes must be passed on the first"),
+    (lambda: continued(SVC(), X[:, :2], three), "2 features, but AdditiveSVC is exp"),
+    (lambda: continued(SVC(), X[:1], [7]), r"labels \[7\], which were not among the"),
+    (lambda: continued(SVC(), X, y, classes=[0, 1]), "is not the same as on last call"),
+    (lambda: continued(SVR(), X.astype(np.float32), target),
+     "chunk was dense float64, this one is dense float32"),
+    (lambda: continued(SVR(km.SplineMap(zero_at_zero=True)), sparse.csr_matrix(X), target),
+     "chunk was dense float64, this one is sparse float64"),
+    (lambda: continued(SVC(), chunks(X, y), None), "takes one chunk of rows"),
+    (lambda: SVC(class_weight="balanced").partial_fit(X, y, classes=[0, 1]), "all labels at o"),
+    (lambda: SVC(class_weight={0: -1.0, 1: 1.0}).partial_fit(X, y, classes=[0, 1]), "finite num"),
     # Rows that come in blocks.
-    "generator": (lambda: SVC().fit(chunks(X, y)()), "a generator can be read only once"),
-    "no targets": (lambda: SVC().fit(chunks(X)), "carry no targets"),
-    "NaN in a block": (
-        lambda: SVC().fit(chunks(nan_rows(30), y)), r"NaN or infinity \(chunk 1, row 10, column 2",
-    ),
-    "widths": (
-        lambda: SVC().fit(lambda: iter([(X, y), (X[:, :2], y)])), "chunk 1 has 2 columns, the chu",
-    ),
-    "no blocks": (lambda: SVR().fit(list), "no rows"),
-    "target NaN": (lambda: SVR().fit(chunks(X, changed(target, 0, np.nan))), "y contains NaN"),
-    "target text": (lambda: SVR().fit(chunks(X, np.array(["a"] * 60))), "must be numbers"),
+    (lambda: SVC().fit(chunks(X, y)()), "a generator can be read only once"),
+    (lambda: SVC().fit(chunks(X)), "carry no targets"),
+    (lambda: SVC().fit(chunks(nan_rows(30), y)), r"NaN or infinity \(chunk 1, row 10, column 2"),
+    (lambda: SVC().fit(lambda: iter([(X, y), (X[:, :2], y)])), "chunk 1 has 2 columns, the chu"),
+    (lambda: SVR().fit(list), "no rows"),
+    (lambda: SVR().fit(chunks(X, changed(target, 0, np.nan))), "y contains NaN"),
+    (lambda: SVR().fit(chunks(X, np.array(["a"] * 60))), "must be numbers"),
     # Several labels, and pairs of classes.
-    "no indicators": (lambda: SVC().fit(X, 3 * INDICATORS), "indicator matrix of zeros and ones"),
-    "weights of labels": (
-        lambda: SVC(class_weight="balanced").fit(X, INDICATORS), "class_weight is about classes",
-    ),
-    "pairs of labels": (
-        lambda: SVC(multi_class="ovo").fit(X, INDICATORS), "multi_class='ovo' is about classes",
-    ),
-    "chunks of labels": (
-        lambda: SVC().partial_fit(X, INDICATORS, classes=[0, 1]), "not available for partial_fit",
-    ),
-    "blocks of labels": (
-        lambda: SVC().fit(chunks(X, INDICATORS)), "not available for rows that come in blocks",
-    ),
-    "chunks of pairs": (
-        lambda: SVC(multi_class="ovo").partial_fit(X, three, classes=[0, 1, 2]),
-        "multi_class='ovo' is not available for partial_fit",
-    ),
-    "blocks of pairs": (
-        lambda: SVC(multi_class="ovo").fit(chunks(X, three)), "available for rows that come in bl",
-    ),
-    "pairs in C": (lambda: to_c(SVC(multi_class="ovo").fit(X, three)), "votes have no form in C"),
-}  # fmt: skip
+    (lambda: SVC().fit(X, 3 * INDICATORS), "indicator matrix of zeros and ones"),
+    (lambda: SVC(class_weight="balanced").fit(X, INDICATORS), "class_weight is about classes"),
+    (lambda: SVC(multi_class="ovo").fit(X, INDICATORS), "multi_class='ovo' is about classes"),
+    (lambda: SVC().partial_fit(X, INDICATORS, classes=[0, 1]), "not available for partial_fit"),
+    (lambda: SVC().fit(chunks(X, INDICATORS)), "not available for rows that come in blocks"),
+    (lambda: SVC(multi_class="ovo").partial_fit(X, three, classes=[0, 1, 2]),
+     "multi_class='ovo' is not available for partial_fit"),
+    (lambda: SVC(multi_class="ovo").fit(chunks(X, three)), "available for rows that come in bl"),
+    (lambda: to_c(SVC(multi_class="ovo").fit(X, three)), "votes have no form in C"),
+]  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore::kernelmaps.exceptions.OutOfDomainWarning")
-@pytest.mark.parametrize("name", CALLS)
-def test_bad_calls(name):
-    call, message = CALLS[name]
+@pytest.mark.parametrize(("call", "message"), CALLS)
+def test_bad_calls(call, message):
     with pytest.raises((ValueError, TypeError), match=message):
         call()
 

@@ -9,7 +9,6 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import kernelmaps as km
-from kernelmaps.models.losses import LOSSES
 from kernelmaps.models.svm import training
 from kernelmaps.models.svm.problem import SCALED_CURVATURE_RATIO, curvature_ratio, mean_square
 
@@ -113,13 +112,3 @@ def test_scaled_C_in_chunks_is_that_of_the_first(seed):
     assert first == chunks.partial_fit(X[200:], y[200:]).C_
     streamed = km.AdditiveSVC(km.SplineMap(domain=(-2, 7))).fit(lambda: iter([(X, y)]))
     assert streamed.C_ == km.AdditiveSVC(km.SplineMap(domain=(-2, 7))).fit(X, y).C_
-
-
-@pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if loss.dual_rules])
-def test_conjugates_of_arrays_are_those_of_numbers(name):
-    conjugate, c = LOSSES[name].dual_rules.conjugate, np.array([0.5, 1.0, 2.0])
-    for y in (1.0, -1.0):
-        alpha = y * np.array([0.0, 1.0, 0.7])  # at both bounds, and between them
-        each = [conjugate(y, *pair, 0.1) for pair in zip(alpha, c, strict=True)]
-        np.testing.assert_allclose(conjugate(y, alpha, c, 0.1), each)
-        assert np.isfinite(each).all()

@@ -15,8 +15,7 @@ from kernelmaps.models.rows.map_bands import bands_of
 from kernelmaps.models.rows.map_tables import make_tables, rows_of
 from kernelmaps.models.solvers import dual
 from kernelmaps.models.solvers._dual_loops import SVMProblem
-from kernelmaps.models.svm.problem import Options, Targets
-from kernelmaps.models.svm.training import lane_groups
+from kernelmaps.models.svm.problem import Options
 
 ONE = {"n_jobs": 1}
 
@@ -184,8 +183,15 @@ def test_a_chunk_is_learned_to_its_tolerance(seed):
 def test_many_classes_are_pointed_out(recwarn):
     coded_labels(np.repeat(np.arange(1000), 2))
     assert not recwarn.list
-    with pytest.warns(SuspectColumnWarning, match="1001 classes.* use a regressor"):
+    with pytest.warns(SuspectColumnWarning, match="1001 classes.* 2 minutes.* use a regressor"):
         coded_labels(np.repeat(np.arange(1001), 3))
+
+
+@pytest.mark.parametrize("model", [km.AdditiveSVC(), km.AdditiveClassifier()])
+def test_a_fit_of_so_many_classes_that_it_would_not_end_is_refused(model):
+    y = np.repeat(np.arange(10_000), 2)
+    with pytest.raises(ValueError, match=r"10000 classes.* for 20000 rows about 100 minutes"):
+        model.fit(np.zeros((20_000, 2)) + y[:, None], y)
 
 
 @pytest.mark.parametrize("few", [3, 50])
@@ -326,17 +332,3 @@ def test_certificates_leave_the_intercept_at_its_place(C):
         intercepts.append(state.bias[0])
     assert gaps[-1] < 1e-6 < gaps[0]
     assert np.ptp(intercepts[-5:]) < 0.01 * np.ptp(intercepts[:5])
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("count", [1, 2, 3, 10, 17, 45])
-def test_groups_of_lanes_are_all_classes_once(count, threads):
-    targets = Targets(np.zeros(1), np.arange(count), np.ones(1))
-    for values in (10, np.inf):  # few, of which there is one group as long as there are lanes
-        groups = lane_groups(targets, values, threads)
-        assert [k for group in groups for k in range(group.start, group.stop)] == [*range(count)]
-        assert max(group.stop - group.start for group in groups) <= 16
-    if count == 10:
-        sizes = {1: [8, 2], 2: [4, 4, 2]}[threads]  # no lane is idle
-        assert [group.stop - group.start for group in groups] == sizes
-        assert len(lane_groups(targets, 10, threads)) == 1

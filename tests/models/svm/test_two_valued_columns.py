@@ -83,20 +83,6 @@ def test_machines_have_the_same_minimum(monkeypatch, coded, seed, loss, n_classe
         assert_same_minimum(model, reference, X)
 
 
-def test_columns_of_two_values_may_have_more_functions_than_the_others(monkeypatch, coded, seed):
-    """Anchors of numbers that lie far from zero have fewer of them than those of zeros and ones."""
-    X, score = table(seed)
-    X = np.column_stack([X[:, [0, 1, 2, 4, 5]], 3 + X[:, 3]])
-    feature_map = km.AnchorMap(anchors=[*[np.linspace(0, 1, 10)] * 5, np.linspace(3, 4, 10)])
-    machine = km.AdditiveSVR(feature_map, 0.1, solver="primal", **OPTIONS)
-    model = clone(machine).fit(X, score)
-    widths = model.feature_map_._columns_per_feature()
-    assert widths[-1] < min(widths[:-1])
-    assert len(coded) == 1
-    monkeypatch.setattr(TwoValuedColumns, "detect", lambda *arguments: None)
-    assert_same_minimum(model, machine.fit(X, score), X)
-
-
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_dense_rows_are_coded_if_an_intercept_absorbs_constants(coded, seed, fit_intercept):
     X, score = table(seed)

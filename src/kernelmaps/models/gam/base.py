@@ -37,7 +37,7 @@ from ...data.columns import Column, is_frame, is_series, without_named
 from ...data.dates import date_of
 from ...data.files import open_table
 from ...data.sources import Source
-from ...data.table_reader import ReadingNotes, TableReader
+from ...data.table_reader import ReadingNotes, TableReader, numbers_rows
 from ...data.tables import (
     fits_in_memory,
     is_in_memory,
@@ -90,6 +90,7 @@ from .training_rows import (
 )
 
 _STATISTICS = "deviance_", "null_deviance_", "log_likelihood_", "aic_", "reml_", "corrected_edf"
+NO_EFFECT = 0.05  # p-value above which a number of the rows is an ID
 MAX_EDF_SHARE = 0.8  # of the rows' weight: with more effective degrees of freedom, a fit warns
 
 
@@ -203,7 +204,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         return total + self._row_values(offset, n, "offset")
 
     def _row_values(self, values: Any, n: int, name: str) -> np.ndarray:
-        """Finite numbers that stand beside n rows: offsets, say."""
+        """Finite numbers, one for each of n rows: offsets, say."""
         refuse_masked(self, name, values)
         problem = f"{type(self).__name__}: {name} must hold {n} finite numbers, one for each row"
         try:
@@ -240,9 +241,14 @@ class GeneralizedAdditiveModel(BaseEstimator):
             location = losses[0].location(targets[0], weight, offsets)
             if location:
                 targets = [values - location for values in targets]
-            settings = self._settings()
-            rows = encode_rows(columns, targets, weight, offsets, settings)
-            self._fit_rows(rows, losses, settings, int(np.count_nonzero(weight)), location)
+            while True:
+                settings = self._settings()
+                rows = encode_rows(columns, targets, weight, offsets, settings)
+                self._fit_rows(rows, losses, settings, int(np.count_nonzero(weight)), location)
+                useful = self._without_row_numbers(columns)
+                if len(useful) == len(columns):
+                    break
+                columns = useful
             self._finish_fit(columns, targets[0] + location, weight, offsets)
         else:
             owner = type(self).__name__
@@ -273,18 +279,18 @@ class GeneralizedAdditiveModel(BaseEstimator):
             )
         return load_table(X, y, sample_weight, exposure)
 
-    def _with_targets(self, X: Any, y: Any, *beside: Any) -> tuple[Any, ...]:
+    def _with_targets(self, X: Any, y: Any, *row_data: Any) -> tuple[Any, ...]:
         """The rows that have a target; those without one in a series are left out, as of a file."""
         if y is None or isinstance(y, str):
-            return X, y, *beside
+            return X, y, *row_data
         from_table, name = is_series(y), str(getattr(y, "name", None) or "y")
         y = y if self._of_labels else numbers_in_text(self, y)
         missing = missing_targets(y) if from_table else np.zeros(0, bool)
         if not missing.any() or missing.all() or len(missing) != len(X):
-            return X, y, *beside
+            return X, y, *row_data
         warn_of_gaps(type(self).__name__, name, int(missing.sum()))
-        X, *beside_rows = without_rows(missing, X, *beside)
-        return X, np.asarray(y)[~missing], *beside_rows
+        X, *data_left = without_rows(missing, X, *row_data)
+        return X, np.asarray(y)[~missing], *data_left
 
     def _fit_source(self, source: Source) -> None:
         """Fit to rows that are read anew for each pass."""
@@ -410,6 +416,33 @@ class GeneralizedAdditiveModel(BaseEstimator):
         reader.warn(owner, stacklevel=5)
         return columns
 
+    def _without_row_numbers(self, columns: list[Column]) -> list[Column]:
+        """The columns less those that number the rows and have no effect, which are IDs.
+
+        A consecutive number with an effect may be a time. Columns that parameters name stay.
+        """
+        given = str([self.terms, self.interactions, self.constraints, self.smoothing])
+        reasons = {}
+        for term in self.predictor_.terms if self.reader_.named else ():
+            (column, *others), p = (columns[j] for j in term.columns), float(term.p_value.min())
+            if (
+                not others
+                and p > NO_EFFECT
+                and numbers_rows(column)
+                and repr(column.name) not in given
+            ):
+                reasons[column.name] = (
+                    f"its values number the rows, without an effect (p = {p:.2g})"
+                )
+        for term in self.predictor_.terms:
+            if len(term.columns) > 1:
+                for j in term.columns:
+                    reasons.pop(columns[j].name, None)
+        if not 0 < len(reasons) < len(columns):
+            return columns
+        self._set_reader(self.reader_.leave_out(reasons, type(self).__name__, stacklevel=6))
+        return [column for column in columns if column.name not in reasons]
+
     def _set_reader(self, reader: TableReader) -> None:
         """Keep how columns are read, their number and, where the table has them, their names."""
         self.reader_, self.n_features_in_ = reader, len(reader.columns)
@@ -423,6 +456,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
 
         Values beyond the training rows are warned of, unless another part of the call does it.
         """
+        check_is_fitted(self)
         if isinstance(X, str | os.PathLike):
             file = open_table(X)
             table, notes = file.table(), ReadingNotes()
@@ -473,8 +507,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
 
     def _score_errors(self, X: Any) -> np.ndarray:
         """Standard errors of the scores of rows, one column per output."""
-        check_is_fitted(self)
         # Their scores have been computed before.
+        check_is_fitted(self)
         return self.predictor_.score_errors(self._columns(X, warns=False))
 
     def _score_draws(self, X: Any, n_draws: int, random_state: Any) -> np.ndarray:
@@ -635,11 +669,16 @@ class GeneralizedAdditiveModel(BaseEstimator):
                 strict=True,
             )
         ]
+        mean = None if len(intercepts) > 1 else self._mean_of(model.intercept)
+        if mean is not None:
+            intercepts.append(
+                f"{'probability' if self._of_labels else 'mean'} {plain_number(mean, 4)}"
+            )
         facts = {
             "loss": f"{self.loss} ({loss.family} family, link: {loss.link})",
             "rows": self._n_rows,
             "score": score_name(self, "the mean"),
-            "intercept": ", ".join(intercepts) + self._describe_mean(model.intercept),
+            "intercept": ", ".join(intercepts),
             "degrees of freedom": ", ".join(f"{value:.1f}" for value in self.edf_),
             "dispersion": ", ".join({plain_number(phi, 4): 0 for phi in self.dispersion_}),
         }
@@ -815,7 +854,6 @@ class GeneralizedAdditiveModel(BaseEstimator):
         Explanation
             Prints as text; `plot` draws it as bars.
         """
-        check_is_fitted(self)
         owner, columns = type(self).__name__, self._columns(x)
         if len(columns[0]) != 1:
             raise ValueError(
@@ -825,8 +863,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         scores = self.predictor_.intercept + values.sum(axis=0)
         best = int(np.argmax(scores)) if self._of_labels else 0
         k = best if output is None else output
-        names = self.reader_.value_names
-        dates = {how.name for how in self.reader_.columns if how.kind == "date"}
+        names, dates = self.reader_.value_names, self.reader_.trends
         cells = [
             _describe_first_cell(column, names.get(column.name, {}), column.name in dates)
             for column in columns
@@ -839,12 +876,6 @@ class GeneralizedAdditiveModel(BaseEstimator):
             float(scores[k]), self._output_names()[k], self.predictor_.errors(columns)[0, :, k],
             score_name(self, output=k), self._mean_of(scores, k),
         )  # fmt: skip
-
-    def _describe_mean(self, scores: np.ndarray) -> str:
-        """The probability or mean that scores alone stand for, where they are another number."""
-        mean = None if len(scores) > 1 else self._mean_of(scores)
-        what = "probability" if self._of_labels else "mean"
-        return "" if mean is None else f", {what} {plain_number(mean, 4)}"
 
     def _mean_of(self, scores: np.ndarray, k: int = 0) -> float | None:
         """The probability or prediction of scores, if it is another number than that of output k.

@@ -132,15 +132,14 @@ def effect_tables(
         if rows is None:
             total = term.counts
             bands = [axis.rows_of(axis.book.numbers_of_codes) for axis in axes]
-            of_columns = [weights[j] for j in term.columns]
-            for axis, places, coarse, weight in zip(axes, bands, term.coarse, of_columns):
-                # Cells of a pair are divided among the bands.
-                shares = np.zeros((total.shape[0], len(axis.labels)))
-                np.add.at(shares, (coarse, places), weight + 1e-300)
-                shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
-                total = np.tensordot(total, shares, axes=(0, 0))
             if not term.coarse:
                 total = np.bincount(bands[0], total, len(axes[0].labels))
+            for axis, j, places, coarse in zip(axes, term.columns, bands, term.coarse):
+                # Cells of a pair are divided among the bands.
+                shares = np.zeros((total.shape[0], len(axis.labels)))
+                np.add.at(shares, (coarse, places), weights[j] + 1e-300)
+                shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
+                total = np.tensordot(total, shares, axes=(0, 0))
         else:
             total = np.zeros([len(axis.labels) for axis in axes])
             numbers = [books[j].numbers(rows[j], owner) for j in term.columns]
@@ -156,23 +155,16 @@ def _frame(model: AdditivePredictor, t: int, axes: Sequence[Axis], total: np.nda
 
     grid = np.meshgrid(*(axis.order for axis in axes), indexing="ij")
     places = [place.ravel() for place in grid]
-    n, n_outputs, ends = len(places[0]), len(model.intercept), [""]
-    columns = [
-        Column(book.name, None, np.full(n, -1), [])
-        if book.kind == "category"
-        else Column(book.name, np.full(n, np.nan), None, [])
-        for book in model.books
-    ]
+    n, n_outputs = len(places[0]), len(model.intercept)
+    columns = [Column(book.name, None, np.full(n, -1), []) for book in model.books]  # all missing
+    labels, values = {}, {}
     for axis, j, place in zip(axes, model.terms[t].columns, places, strict=True):
         columns[j] = axis.cells.take(place)
-    if len(axes) > 1:
-        ends = [f" of {axis.book.name}" for axis in axes]
-    labels, values = {}, {}
-    for axis, place, end in zip(axes, places, ends, strict=True):
+        end = f" of {axis.book.name}" if len(axes) > 1 else ""
         names = pd.Series([axis.labels[k] for k in place], dtype=object)
         labels[axis.head + end] = names.repeat(n_outputs).array
         if axis.head == "band":
-            values["value" + end] = axis.cells.values[place].repeat(n_outputs)
+            values["value" + end] = columns[j].values.repeat(n_outputs)
     if n_outputs > 1:
         labels[model.output_head] = np.tile(model.output_names, n)
     effect = model.contributions(columns)[:, t].ravel()

@@ -39,6 +39,12 @@ def input_names(model: Any) -> Sequence[str] | None:
     return [book.name for book in model.predictor_.books]
 
 
+def exposure_note(model: Any) -> str:
+    """What the export of a model with an exposure says of its predictions."""
+    exposed = getattr(model, "_exposed", False)
+    return "Predictions are for one unit of exposure and an offset of 0." if exposed else ""
+
+
 class TermFunctions(NamedTuple):
     """Functions of single columns.
 
