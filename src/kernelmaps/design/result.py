@@ -5,7 +5,7 @@ Cache of designs on disk, keyed by the arguments of the request.
 A key is the digest of everything that determines a design: the signature and the weight (sampled),
 the domain, the size, the method, the seed and the version of the solver. Files are written to a
 temporary name and moved into place, so that an interrupted design leaves nothing behind; a damaged
-one is designed again. Beside the user's cache there is a read-only file of ready designs that is
+one is designed again. Next to the user's cache there is a read-only file of ready designs that is
 shipped with the package (``tools/make_ready_designs.py`` makes it).
 """
 

@@ -647,9 +647,8 @@ def feature_ranges(
     [0, 2^k − 1] that holds it: features then share a handful of ranges, and their tables.
     """
     low, high = (np.asarray(end, dtype=np.float64) for end in owner._column_range(X))
-    named = isinstance(domain, str)
-    if not named or domain not in ("auto", "data"):
-        low, high = _given(owner, domain, len(low), named)
+    if not isinstance(domain, str) or domain not in ("auto", "data"):
+        low, high = _read_domain(owner, domain, len(low))
     elif domain == "auto" and X.dtype.kind == "u":
         low = np.zeros_like(low)
         high = 2.0 ** np.ceil(np.log2(np.maximum(high, 1) + 1)) - 1
@@ -670,12 +669,12 @@ def range_of_constant(low: Any, high: Any) -> Any:
     return np.maximum(1.0, 2.0**-20 * np.maximum(np.abs(low), np.abs(high)))
 
 
-def _given(owner: Any, domain: Any, n_features: int, named: bool) -> tuple[np.ndarray, np.ndarray]:
+def _read_domain(owner: Any, domain: Any, n_features: int) -> tuple[np.ndarray, np.ndarray]:
     """The ends of a domain that was given, unless it is an unknown name."""
+    ends = () if isinstance(domain, str) else domain
     with suppress(TypeError, ValueError):
-        low, high = (np.broadcast_to(np.float64(end), n_features) for end in domain)
-        finite = np.isfinite(low).all() and np.isfinite(high).all()
-        if finite and (low < high).all() and not named:
+        low, high = (np.broadcast_to(np.float64(end), n_features) for end in ends)
+        if np.isfinite([low, high]).all() and (low < high).all():
             return low.copy(), high.copy()
     words = "'auto', 'data' or a pair (low, high) of numbers or arrays with low < high"
     raise argument_error(owner, "domain", domain, words)
