@@ -105,7 +105,7 @@ class DesignSolver(ABC):
             gamma=of.kernel.gamma,
             **fields,
         )
-        return design.replace(rms=_rms(design, of.kernel.component))
+        return replace(design, rms=_rms(design, of.kernel.component))
 
 
 class CosineSolver(DesignSolver):

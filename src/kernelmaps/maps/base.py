@@ -230,8 +230,6 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
 
     def _native_rows(self, X: Any, *, reset: bool) -> Any:
         """Rows as C-ordered NumPy of a native dtype or CSR; their values are not looked at."""
-        if not reset and self._needs_no_conversion(X):
-            return X
         if isinstance(X, Codes):
             raise TypeError(
                 f"{type(self).__name__}: X holds codes of an AnchorMap, not values. That map's "
@@ -257,14 +255,6 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
             X = X.copy()
             X.sum_duplicates()
         return X
-
-    def _needs_no_conversion(self, X: Any) -> bool:
-        """Whether rows need no conversion, and have no names to compare: of few, that is half of
-        the time."""
-        if type(X) is not np.ndarray or X.ndim != 2 or hasattr(self, "feature_names_in_"):
-            return False
-        fits = X.shape[1] == self.n_features_in_ and len(X) > 0
-        return fits and X.dtype in _NATIVE and X.flags.c_contiguous
 
     def _transform_array_api(self, X: Any, out: Any) -> Any:
         """φ of another library's arrays, on their device; on a GPU, one look at the values."""
