@@ -511,6 +511,10 @@ class ExcelFile(TableFile):
         """Names of the columns."""
         return self._table.column_names
 
+    @property
+    def n_rows(self) -> int:  # type: ignore[override]
+        return self._table.num_rows
+
     def table(self, columns: Sequence[str] | None = None) -> pa.Table:
         """All rows of some columns, or of all."""
         return self._table if columns is None else self._table.select(list(columns))
