@@ -17,9 +17,11 @@ from ..data.columns import is_missing, is_series, raw_column
 from ..data.targets import number_values
 from ..exceptions import SuspectColumnWarning
 
-# Classes from which on a fit is long: AdditiveSVC takes 5 s for 300 of 5,000 rows and five columns,
-# AdditiveClassifier 2 s for 30 of 3,000 rows.
-_MANY_CLASSES = 1000
+_MANY_CLASSES = 1000  # from which on a fit is long
+# For a class, a row and five columns: AdditiveSVC takes 8 s for 100 classes of 3,000 rows,
+# AdditiveClassifier 40 s for 300.
+_SECONDS = 3e-5
+_LONGEST_FIT = 300.0  # seconds that a fit of many classes may be expected to take
 _FEW_LABELS = 20  # up to so many classes scikit-learn has no warning to give
 
 
@@ -135,13 +137,15 @@ def coded_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     check_classification_targets(y)
     classes = np.unique(y)
     if len(classes) > _MANY_CLASSES:
-        warnings.warn(
-            f"y has {len(classes)} classes, and each is a problem of its own, which takes long. "
-            "If y holds numbers to predict, use a regressor; StreamingRidgeClassifier solves all "
-            "classes by one factorisation.",
-            SuspectColumnWarning,
-            stacklevel=2,
+        seconds = _SECONDS * len(classes) * len(y)
+        message = (
+            f"y has {len(classes)} classes, and each is a problem of its own: for {len(y)} rows "
+            f"about {max(1, round(seconds / 60))} minutes or more. If y holds numbers to predict, "
+            "use a regressor; StreamingRidgeClassifier solves all classes by one factorisation."
         )
+        if seconds > _LONGEST_FIT:
+            raise ValueError(message)
+        warnings.warn(message, SuspectColumnWarning, stacklevel=2)
     return classes, np.searchsorted(classes, y)
 
 
