@@ -204,7 +204,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         return total + self._row_values(offset, n, "offset")
 
     def _row_values(self, values: Any, n: int, name: str) -> np.ndarray:
-        """Finite numbers that stand beside n rows: offsets, say."""
+        """Finite numbers, one for each of n rows: offsets, say."""
         refuse_masked(self, name, values)
         problem = f"{type(self).__name__}: {name} must hold {n} finite numbers, one for each row"
         try:
@@ -279,18 +279,18 @@ class GeneralizedAdditiveModel(BaseEstimator):
             )
         return load_table(X, y, sample_weight, exposure)
 
-    def _with_targets(self, X: Any, y: Any, *beside: Any) -> tuple[Any, ...]:
+    def _with_targets(self, X: Any, y: Any, *row_data: Any) -> tuple[Any, ...]:
         """The rows that have a target; those without one in a series are left out, as of a file."""
         if y is None or isinstance(y, str):
-            return X, y, *beside
+            return X, y, *row_data
         from_table, name = is_series(y), str(getattr(y, "name", None) or "y")
         y = y if self._of_labels else numbers_in_text(self, y)
         missing = missing_targets(y) if from_table else np.zeros(0, bool)
         if not missing.any() or missing.all() or len(missing) != len(X):
-            return X, y, *beside
+            return X, y, *row_data
         warn_of_gaps(type(self).__name__, name, int(missing.sum()))
-        X, *beside_rows = without_rows(missing, X, *beside)
-        return X, np.asarray(y)[~missing], *beside_rows
+        X, *data_left = without_rows(missing, X, *row_data)
+        return X, np.asarray(y)[~missing], *data_left
 
     def _fit_source(self, source: Source) -> None:
         """Fit to rows that are read anew for each pass."""
