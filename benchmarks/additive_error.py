@@ -133,11 +133,11 @@ def picture(rows: list[dict[str, Any]]) -> None:
     figure.savefig(PICTURE, dpi=110)
 
 
-def tables(rows: list[dict[str, Any]], what: str) -> str:
-    """Errors at five columns and, of the distance, who has the least at each size."""
+def tables(rows: list[dict[str, Any]]) -> str:
+    """Errors of the distance at five columns, and who has the least at each size."""
     labels = list(dict.fromkeys(r["map"] for r in rows))
     names = list(dict.fromkeys(r["data"] for r in rows))
-    found = {(r["data"], r["map"], r["columns"]): r[what] for r in rows}
+    found = {(r["data"], r["map"], r["columns"]): r["distance"] for r in rows}
     lines = [
         "| data, five columns | " + " | ".join(labels) + " |",
         "|---" * (len(labels) + 1) + "|",
@@ -146,8 +146,6 @@ def tables(rows: list[dict[str, Any]], what: str) -> str:
         values = [found[name, label, 5] for label in labels]
         cells = [f"**{v:.1e}**" if v == min(values) else f"{v:.1e}" for v in values]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    if what == "kernel":  # whose ranks are nearly the same
-        return "\n".join(lines)
     shown = (1, 2, 3, 5, 9, 20)
     lines += [
         "",
@@ -165,13 +163,12 @@ def tables(rows: list[dict[str, Any]], what: str) -> str:
 
 
 def write_page(rows: list[dict[str, Any]]) -> None:
-    """Put the tables between the page's markers."""
+    """Put the tables between the markers of the page."""
     page = PAGE.read_text(encoding="utf-8")
-    for what in ("distance", "kernel"):
-        marks = (f"<!-- {what}: made by benchmarks/additive_error.py -->", f"<!-- end {what} -->")
-        pattern = re.escape(marks[0]) + ".*?" + re.escape(marks[1])
-        text = f"{marks[0]}\n\n{tables(rows, what)}\n\n{marks[1]}"
-        page = re.sub(pattern, lambda _, text=text: text, page, flags=re.DOTALL)
+    marks = "<!-- distance: made by benchmarks/additive_error.py -->", "<!-- end distance -->"
+    pattern = re.escape(marks[0]) + ".*?" + re.escape(marks[1])
+    text = f"{marks[0]}\n\n{tables(rows)}\n\n{marks[1]}"
+    page = re.sub(pattern, lambda _: text, page, flags=re.DOTALL)
     PAGE.write_text(page, encoding="utf-8")
 
 

@@ -447,11 +447,9 @@ ENTRIES: dict[str, Entry] = {
         "The kernel is exp(−d²/0.2), to which the printed figures belong, not the printed "
         "formula. The paper's error counts on a finite set of lags, which it does not print; its "
         "figures are those of 32 lags on each axis, and so are ours here. The notes have the "
-        "largest error everywhere, of designs that are made for it. Proj ⊗ and ⊗ both reach "
-        "0.09848 for D = 31; fifty more starts find nothing below it with Proj ⊗. Lines of Proj "
-        "are below the paper's (0.0156 for 0.0292 at D = 73), and those of ⊗ no LP at 31 and 73, "
-        "perhaps because all frequencies and weights are refined together afterwards: the paper's "
-        "designs are not at hand.",
+        "largest error everywhere, of designs that are made for it. Lines of Proj are below the "
+        "paper's (0.0156 for 0.0292 at D = 73), and those of ⊗ no LP at 31 and 73: here all "
+        "frequencies and weights are refined together.",
         ("--part", "table2"),
         ("--part", "table2", "--sizes", "31"),
         headlines=("D = 31, Proj ⊗",),
@@ -554,21 +552,17 @@ ENTRIES: dict[str, Entry] = {
         "reproduce_compressive_rf",
         "compressive-rf.json",
         _compressive,
-        "The machine is the paper's, LIBLINEAR with C = 1, and that of Crammer and Singer (-s 4), "
-        "to which its figures on MNIST belong. Random features are cosines, with a phase for each "
-        "feature. The paper has 20 trials; the notes say how many seeds there are here, of all "
-        "lines that are random. For the other sets features are at hand, not the paper's pixels, "
-        "so that its figures are remarks: gradient histograms of INRIA's pedestrians (a standard "
-        "error is 0.24 points), visual words of 15 scenes in place of 8 (0.75), and histograms of "
-        "gradients and colours of CIFAR-10 with 10000 training rows (0.5), the latter two with σ "
-        "half the median distance. CIFAR-10's m = 7 … 54 of these features are the same shares "
-        "m/d as the paper's 100 … 800 of its pixels, as the notes say. The lines of the original "
-        "and the compressive kernel are missing but for m = 100 of MNIST and INRIA: the exact "
-        "machines of every m were not run. Figure 6's house numbers cannot be had. Figures 2a, "
-        "3a, 4a and 5a are drawn into benchmarks/results/reproductions/images from the same "
-        "numbers, and so is 2c, the seconds of 2d: processor time of one thread for 60000 images. "
-        "The linear machine on 7 and 14 measurements of CIFAR-10 has its optimum at w = 0, so "
-        "that its predictions are those of rounding errors.",
+        "The machine is LIBLINEAR's of Crammer and Singer (-s 4) with C = 1, to which the paper's "
+        "figures on MNIST belong. The paper has 20 trials; the notes have the numbers of seeds. "
+        "Of the other sets features are at hand, not the paper's pixels, so that its figures are "
+        "remarks: gradient histograms of INRIA's pedestrians (a standard error is 0.24 points), "
+        "visual words of 15 scenes in place of 8 (0.75), and histograms of gradients and colours "
+        "of CIFAR-10 with 10000 training rows (0.5), the latter two with σ half the median "
+        "distance. CIFAR-10's m = 7 … 54 are the same shares m/d as the paper's 100 … 800. The "
+        "lines of the original and the compressive kernel are missing but for m = 100 of MNIST "
+        "and INRIA. Figure 6's house numbers cannot be had. Figures 2a, 2c, 3a, 4a and 5a are "
+        "drawn into benchmarks/results/reproductions/images. The linear machine on 7 and 14 "
+        "measurements of CIFAR-10 has its optimum at w = 0: it predicts by rounding errors.",
         (),
         ("--sizes", "100", "--seeds", "1", "--kinds", "cell"),
         "mnist, inria_person_hog, scene15_bow, cifar10_hist",
@@ -586,12 +580,11 @@ ENTRIES: dict[str, Entry] = {
         "Here the kernel is (1 + ⟨x, y⟩ / c)², c the mean of ‖x‖², and M features are those of "
         "scikit-learn's PolynomialCountSketch, of rows or of m random measurements; 5000 training "
         "rows, and the paper's machine (Crammer and Singer, C = 1). Lines of the exact kernel are "
-        "LIBSVM's, one against one. The error of the kernel is the root mean square over pairs of "
-        "500 test rows, relative to that of the kernel of whole rows. What is seen agrees with "
-        "the conjecture: the error of the measurements falls with m roughly as √(1/m − 1/d) for d "
-        "features, and that of the features adds to it nearly as squares do. With m = 200 and M = "
-        "2000 the accuracy is 0.3 (MNIST) and 0.1 points (USPS) below that of features of whole "
-        "rows, with m = 100 1.1 and 0.5 points.",
+        "LIBSVM's, one against one. Errors are root mean squares over pairs of 500 test rows, "
+        "relative to the kernel. They agree with the conjecture: that of the measurements falls "
+        "roughly as √(1/m − 1/d) for d features, and that of the features adds to it nearly as "
+        "squares do. With m = 200 and M = 2000 the accuracy is 0.3 (MNIST) and 0.1 points (USPS) "
+        "below that of features of whole rows, with m = 100 1.1 and 0.5 points.",
         (),
         ("--rows", "1000", "--seeds", "2"),
         "mnist, usps",

@@ -6,7 +6,7 @@ import shlex
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import invoke
+from command_line import invoke, run
 
 N = 60
 rng = np.random.default_rng(0)
@@ -63,6 +63,7 @@ FILES = {
     "some odd tokens.csv": (text(with_token("area", 2)), "--na-values k.A."),
     "many odd tokens.csv": (text(with_token("area", 15, "n. b.")), "--na-values 'n. b.'"),
     "of a database.csv": (text(gaps, na_rep="\\N"), None),
+    "a division by zero of R.csv": (text(with_token("area", 1, "Inf")), "--na-values Inf"),
     "a token among targets.csv": (text(with_token("rent", 3)), "--na-values k.A."),
     "of Windows.csv": (text(FLATS.replace("Bern", "€-Ort")).encode("cp1252"), "--encoding cp1252"),
     "utf-16.csv": (text().encode("utf-16"), None),
@@ -102,3 +103,12 @@ def test_messy_files_are_fitted(tmp_path, name):
     assert predicted.exit_code == 0, predicted.output
     assert "k.A." not in predicted.stderr  # the model knows its tokens
     assert 55 <= len(predicted.stdout.splitlines()) <= N + 1
+
+
+def test_a_workbook_is_read_in_blocks_as_at_once(tmp_path):
+    write_workbook(tmp_path / "book.xlsx")
+    predicted = []
+    for option in ("--in-memory", "--stream"):
+        run("fit", tmp_path / "book.xlsx", "-t", "rent", "-o", tmp_path / "m.kmap", option)
+        predicted.append(run("predict", tmp_path / "m.kmap", tmp_path / "book.xlsx"))
+    assert predicted[0] == predicted[1]

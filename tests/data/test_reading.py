@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.preprocessing import normalize
 
 from kernelmaps._util.sparse import dense
+from kernelmaps.data import open_source
 from kernelmaps.data.reading import Rows
 from kernelmaps.datasets import read_rows
 
@@ -96,6 +97,19 @@ def test_a_cell_that_is_no_number_is_named_by_line_and_column(tmp_path):
     assert_refused(path, r"line 3, column 'b': the cell holds 'four'")
     path = write_csv(tmp_path / "bad.csv", "a,b\n1,2\n,4\n")
     assert_refused(path, r"line 3, column 'a': the cell is empty")
+
+
+def test_numbers_of_models_of_numbers_are_written_as_those_of_tables(tmp_path):
+    """Decimal commas, thousands and units, decided by the column, not by the block or the cell."""
+    path = write_csv(tmp_path / "mine.csv", "a;b;y\n1,5;1.250 €;1,5\n2;1.000,5 €;2\n")
+    rows = read_rows(path, target="y")
+    np.testing.assert_array_equal(rows.X, [[1.5, 1250], [2, 1000.5]])
+    np.testing.assert_array_equal(rows.y, [1.5, 2])
+    (block,) = open_source(path).blocks(10)
+    np.testing.assert_array_equal(block.X, rows.X)
+    np.testing.assert_array_equal(block.y, rows.y)
+    write_csv(path, "a;b\n" + "".join(f"{k},5;{k % 7}\n" for k in range(99)) + "k.A.;3\n")
+    assert_refused(path, r"line 101, column 'a': the cell holds 'k\.A\.', not a finite number")
 
 
 def test_a_missing_value_of_the_target_is_named(tmp_path):

@@ -468,6 +468,20 @@ def test_tables_that_cannot_be_read(X, error, match):
 # ---- what is saved ------------------------------------------------------------------------------
 
 
+def test_ids_beyond_the_integers_of_a_float_and_empty_columns_are_left_out():
+    """Of numbers near 10¹⁸ a float keeps one in 128, so that they no longer differ."""
+    X = frame().assign(tweet_id=10**18 + 7 * np.arange(len(frame())), comment=np.nan)
+    remarks = learn(X, "Model").remarks
+    assert "column 'tweet_id' left out: its values are all different, and its name" in str(remarks)
+    assert "column 'comment' left out: all its values are missing" in remarks
+
+
+def test_infinity_in_text_says_how_to_call_it_missing():
+    X = frame().assign(area=["Inf", *map(str, frame()["area"][1:])])
+    with pytest.raises(ValueError, match=r"infinity \(row 0\).*a missing value: na_values='Inf'"):
+        learn(X, "Model")
+
+
 def test_a_reader_survives_pickling_and_says_nothing_of_the_rows(reader):
     X = frame().astype({"area": object})
     X.loc[2, "area"] = "huge"

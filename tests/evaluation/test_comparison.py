@@ -95,7 +95,14 @@ def test_baselines_are_compared_with_the_maps(result):
 def test_nystroem_and_samplers_belong_to_their_kernels():
     X = np.random.default_rng(0).random((20, 3))
     kernels = [(fit_kernel(name, X), None) for name in ("gaussian", "exp_chi2")]
-    found = methods.baselines(kernels, "classification", 1.0, size=8, exact_rows=100, sparse=False)
+    found = methods.baselines(
+        kernels,
+        "classification",
+        1.0,
+        size=8,
+        exact_rows=100,
+        sparse=False,
+    )
     labels = [item.label for item in found if item.kind == "sklearn"]
     assert labels == [
         "sklearn RBFSampler 8, gaussian",
@@ -227,13 +234,15 @@ ALL = {"kernels": ["chi2", "intersection"], "sizes": [3, 5], "progress": False}
 
 @pytest.mark.parametrize("budget", [1e-3, 10.0, 60.0, 300.0])
 def test_a_budget_is_kept_and_what_was_left_out_is_named(budget, many, monkeypatch):
-    """A method takes a second per thousand rows, and there are 250 rows for each second."""
-    # The first method of a kind is expected to take as long as the others.
+    """A method takes a second per thousand rows, and there are 250 rows for each second.
+
+    The first method of a kind may take longer than those of other kinds did.
+    """
     clock = Clock(monkeypatch)
     result = km.compare(*many, budget=budget, **ALL)
     rows = min(20_000, max(500, int(250 * budget)))
     assert set(result.finished["rows"]) == {rows}
-    assert clock.now <= max(budget, 2 * rows * clock.rate)
+    assert clock.now <= max(budget + rows * clock.rate, 2 * rows * clock.rate)
     assert len(result.finished) >= 2
     notes = " ".join(result.notes)
     assert (f"Subsampled: {rows} of 20000 rows" in notes) == (rows < 20_000)
@@ -251,17 +260,18 @@ def test_small_maps_come_first(many, monkeypatch):
     assert set(result.finished["rows"]) == {20_000}
     kinds = [result[label].kind for label, _ in clock.calls]
     assert kinds[0] == "linear"
-    assert list(dict.fromkeys(kinds)) == ["linear", "map", "gam", "boosting", "exact", "sklearn"]
+    assert list(dict.fromkeys(kinds)) == ["linear", "exact", "map", "gam", "boosting", "sklearn"]
 
 
 def test_a_method_is_begun_if_the_longest_one_of_its_kind_would_fit(many, monkeypatch):
-    """Boosting takes 50 s of 140, each exact machine as long: no time for a second one of them."""
-    clock = Clock(monkeypatch, slow=["boosting", "exact"])
+    """An exact machine takes 50 s of 90: no time for a second one, and enough for all maps."""
+    clock = Clock(monkeypatch, slow=["exact"])
     X, y = many
-    result = km.compare(X[:1000], y[:1000], budget=140.0, **ALL)
-    assert clock.now < 140
+    result = km.compare(X[:1000], y[:1000], budget=90.0, **ALL)
+    assert clock.now < 90
     assert result["exact chi2"].status == "finished"
     assert result["exact intersection"].status == "not started"
+    assert set(result.frame.loc[result.frame["kind"] == "map", "status"]) == {"finished"}
 
 
 def test_what_saw_fewer_rows_cannot_win(result):
@@ -314,7 +324,14 @@ def test_the_penalty_is_that_of_a_grid_search_in_the_first_training_rows():
 
 
 def _plain():
-    return methods.baselines([], "classification", 1.0, size=8, exact_rows=9, sparse=False)[0]
+    return methods.baselines(
+        [],
+        "classification",
+        1.0,
+        size=8,
+        exact_rows=9,
+        sparse=False,
+    )[0]
 
 
 def test_the_penalty_is_not_chosen_on_the_rows_that_the_first_fold_holds_out(many, monkeypatch):

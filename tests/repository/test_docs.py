@@ -72,6 +72,10 @@ def test_gallery_example_runs_and_draws(path):
     assert pyplot.get_fignums(), "a gallery example draws something"
 
 
+def test_the_documentation_stays_short():
+    assert sum(len(page.read_text("utf-8").split()) for page in PAGES[1:]) <= 50_000
+
+
 INLINE, DISPLAYED = r"(?<![\\$])\$([^$\n]+)\$(?!\$)", r"\$\$(.+?)\$\$"
 ROLE_MATH, DIRECTIVE_MATH = r":math:`([^`]+)`", r"\.\. math::(.+?)(?:\n\s*\n|\Z)"
 

@@ -172,7 +172,7 @@ def _fit_table(file: Any, settings: FitSettings, selection: ColumnSelection) -> 
         "target": target, "unused": [column for column in header if column not in used],
         "sample_weight": weight, "exposure": exposure, "event": event,
         "ids": _find_ids(file, selection),
-        "na_values": list(file.options.na_values) or None,
+        "na_values": list(file.na_values) or None,
     }  # fmt: skip
     if fits_in_memory(path) if settings.stream is None else not settings.stream:
         columns = [*features, *filter(None, [event])]

@@ -139,8 +139,7 @@ class SavedModel:
             raise FileNotFoundError(f"there is no file {str(path)!r}.")
         file = open_table(data)
         if file is not None and self.metadata.get("na_values"):
-            tokens = (*file.options.na_values, *self.metadata["na_values"])
-            file = replace(file, options=replace(file.options, na_values=tokens))
+            file = replace(file, na_values=(*file.na_values, *self.metadata["na_values"]))
         name, header, metadata = str(path), [] if file is None else file.names, self.metadata
         target = target or ("y" if "y" in header else None) if with_target else None
         if with_target and target is None:

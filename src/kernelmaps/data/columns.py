@@ -368,9 +368,11 @@ _NESTED = (list, dict, set, complex, np.ndarray)
 
 
 def _nested_error(name: str, kind: Any, owner: str) -> TypeError:
+    option = argument("drop", name)
+    drop = f": {option}" if option.startswith("-") else ""
     return TypeError(
         f"{owner}: column {name!r} holds values that are neither numbers nor names of levels "
-        f"({kind}). Turn them into columns of numbers or text, or leave the column out."
+        f"({kind}). Turn them into columns of numbers or text, or leave the column out{drop}."
     )
 
 

@@ -23,7 +23,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from .._util.arguments import argument, argument_error, check_choice, needed
+from .._util.arguments import argument, check_choice, needed
 from .._util.threads import cached_property
 from ..exceptions import SkippedLinesWarning, SuspectColumnWarning
 from .arrow import arrow_csv, pa, pc
@@ -158,22 +158,6 @@ def advice_to_read(option: str, value: str) -> str:
     return f"{call.format(option) or option}."
 
 
-@dataclass(frozen=True)
-class ReadOptions:
-    """How a file is read; see :func:`open_table`."""
-
-    encoding: str = _UTF8
-    bad_lines: str = "error"
-    na_values: Sequence[str] = ()
-    sheet: str | None = None
-
-    def __post_init__(self) -> None:
-        check_choice("the file", "bad_lines", self.bad_lines, ("error", "skip"))
-        tokens = self.na_values
-        tokens = [tokens] if isinstance(tokens, str | float | int) else tokens
-        object.__setattr__(self, "na_values", tuple(str(token).strip() for token in tokens))
-
-
 class RowTable:
     """Rows with names of columns: a file, or what pyarrow holds or reads.
 
@@ -204,10 +188,22 @@ class RowTable:
 
 @dataclass(frozen=True)
 class TableFile(RowTable, os.PathLike[str]):
-    """A file with names of columns; estimators take it in the place of its path."""
+    """A file with names of columns; estimators take it in the place of its path.
+
+    How it is read is said by the options of :func:`open_table`.
+    """
 
     path: Path
-    options: ReadOptions = ReadOptions()
+    encoding: str = _UTF8
+    bad_lines: str = "error"
+    na_values: Sequence[str] = ()
+    sheet: str | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("the file", "bad_lines", self.bad_lines, ("error", "skip"))
+        tokens = self.na_values
+        tokens = [tokens] if isinstance(tokens, str | float | int) else tokens
+        object.__setattr__(self, "na_values", tuple(str(token).strip() for token in tokens))
 
     def __fspath__(self) -> str:
         return str(self.path)
@@ -216,7 +212,7 @@ class TableFile(RowTable, os.PathLike[str]):
 
     def mark_missing(self, table: pa.Table) -> pa.Table:
         """A table, whose cells are empty where they are one of `na_values`."""
-        tokens = self.options.na_values
+        tokens = self.na_values
         if not tokens:
             return table
         numbers = pa.array([float(token) for token in tokens if is_plain_number(token)], "f8")
@@ -281,10 +277,10 @@ class CsvFile(TableFile):
     """
 
     @cached_property
-    def encoding(self) -> str:
+    def _encoding(self) -> str:
         """The encoding: that of the options, or UTF-16 or UTF-32 if the first bytes say so."""
-        if self.options.encoding != _UTF8:
-            return self.options.encoding
+        if self.encoding != _UTF8:
+            return self.encoding
         with open_bytes(self.path) as stream:
             head = stream.read(4)
         for mark, suffix in _OTHER_FILES.items():
@@ -296,7 +292,7 @@ class CsvFile(TableFile):
     @cached_property
     def _head(self) -> tuple[str, list[str], int]:
         """The delimiter, the names of the columns, and the number of lines above the rows."""
-        with self._errors_with_lines(), open_text(self.path, encoding=self.encoding) as stream:
+        with self._errors_with_lines(), open_text(self.path, encoding=self._encoding) as stream:
             lines, places = list[str](), list[int]()
             for line in stream:
                 lines.append(line)
@@ -346,23 +342,38 @@ class CsvFile(TableFile):
 
     def blocks(self, columns: Sequence[str] | None = None, rows: int = 1 << 16) -> Iterator[Any]:
         """Rows of some columns, or of all, as strings; empty lines are no rows."""
-        names, skipped = self.names if columns is None else columns, list[str]()
-        some, schema = False, pa.schema([(name, pa.string()) for name in names])
-        with self._errors_with_lines():
-            if next(self._lines(), None) is None:
-                yield schema.empty_table()
-                return
-            with (
-                open_bytes(self.path) as stream,
-                arrow_csv.open_csv(stream, *self._parser_options(columns, skipped)) as reader,
-            ):
-                for batch in reader:
-                    table = self.mark_missing(_refuse_long_cells(pa.table(batch)))
-                    for start in range(0, table.num_rows, rows):
-                        yield table.slice(start, rows)
-                        some = True
-            if not some:
-                yield schema.empty_table()
+        (delimiter, names, above), skipped = self._head, list[str]()
+        columns = names if columns is None else list(columns)
+        empty = pa.schema([(name, pa.string()) for name in columns]).empty_table()
+
+        def skip(line: Any) -> str:
+            skipped.append(line.text)
+            return "skip"
+
+        options = (
+            arrow_csv.ReadOptions(
+                column_names=names, skip_rows=above, block_size=_BLOCK_BYTES,
+                encoding=self._encoding,
+            ),
+            arrow_csv.ParseOptions(
+                delimiter=delimiter, newlines_in_values=True,
+                invalid_row_handler=skip if self.bad_lines == "skip" else None,
+            ),
+            arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False,
+                include_columns=columns,
+            ),
+        )  # fmt: skip
+        with self._errors_with_lines(), open_bytes(self.path) as stream:
+            if next(self._lines(), None) is not None:  # pyarrow needs a line below the header
+                with arrow_csv.open_csv(stream, *options) as reader:
+                    for batch in reader:
+                        table = self.mark_missing(_refuse_long_cells(pa.table(batch)))
+                        for start in range(0, table.num_rows, rows):
+                            yield table.slice(start, rows)
+                            empty = None
+            if empty is not None:
+                yield empty
         if skipped:
             n = f"{len(skipped):,} {'line' if len(skipped) == 1 else 'lines'}"
             self.warn(
@@ -374,39 +385,14 @@ class CsvFile(TableFile):
         """The file, and the line that a row begins on, as an editor counts them."""
         if row is None:
             return str(self)
-        skips, width = self.options.bad_lines == "skip", len(self.names)
+        skips, width = self.bad_lines == "skip", len(self.names)
         rows = (number for number, cells in self._lines() if not skips or len(cells) == width)
         return f"{self}, line {next(islice(rows, row, None))}"
-
-    def _parser_options(
-        self, columns: Sequence[str] | None, skipped: list[str]
-    ) -> tuple[Any, Any, Any]:
-        """Options of pyarrow; lines that are skipped for their number of cells are collected."""
-
-        def skip(line: Any) -> str:
-            skipped.append(line.text)
-            return "skip"
-
-        delimiter, names, above = self._head
-        read = arrow_csv.ReadOptions(
-            column_names=names, skip_rows=above, block_size=_BLOCK_BYTES, encoding=self.encoding
-        )
-        parse = arrow_csv.ParseOptions(
-            delimiter=delimiter,
-            newlines_in_values=True,
-            invalid_row_handler=skip if self.options.bad_lines == "skip" else None,
-        )
-        convert = arrow_csv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()),
-            strings_can_be_null=False,
-            include_columns=names if columns is None else list(columns),
-        )
-        return read, parse, convert
 
     def _lines(self) -> Iterator[tuple[int, list[str]]]:
         """Numbers of the lines that rows begin on, and their cells, by Python's csv module."""
         delimiter, _, above = self._head
-        with open_text(self.path, encoding=self.encoding) as stream:
+        with open_text(self.path, encoding=self._encoding) as stream:
             reader, number = csv.reader(islice(stream, above, None), delimiter=delimiter), above + 1
             for cells in reader:
                 if cells:
@@ -420,7 +406,7 @@ class CsvFile(TableFile):
             with _damage_named(self.path):
                 yield
         except LookupError:
-            raise ValueError(f"there is no encoding {self.encoding!r}.") from None
+            raise ValueError(f"there is no encoding {self._encoding!r}.") from None
         except (UnicodeError, csv.Error, pa.ArrowInvalid) as error:
             self._check_encoding()
             raise self._cell_count_error(error) from error
@@ -429,12 +415,12 @@ class CsvFile(TableFile):
         with open_bytes(self.path) as stream:
             for number, line in enumerate(stream, 1):
                 try:
-                    line.decode(self.encoding)
+                    line.decode(self._encoding)
                 except UnicodeDecodeError as error:
-                    if self.encoding.startswith("utf-16"):  # whose characters lines may cut
+                    if self._encoding.startswith("utf-16"):  # whose characters lines may cut
                         return
                     raise ValueError(
-                        f"{self.path} is not {self.encoding.upper()} text: line {number} has the "
+                        f"{self.path} is not {self._encoding.upper()} text: line {number} has the "
                         f"byte 0x{line[error.start]:02X}. Save it as UTF-8, or name its encoding: "
                         + advice_to_read("encoding", self._guess_encoding())
                     ) from None
@@ -488,16 +474,16 @@ class ExcelFile(TableFile):
         with _damage_named(self.path):
             book = needed("openpyxl").load_workbook(self.path, read_only=True, data_only=True)
         sheets = {sheet.title: sheet for sheet in book.worksheets}
-        if self.options.sheet not in (None, *sheets):
-            choices = f"one of {', '.join(map(repr, sheets))}"
-            raise argument_error(str(self.path), "sheet", self.options.sheet, choices)
+        if self.sheet is not None:
+            check_choice(self.path.name, "sheet", self.sheet, list(sheets))
 
         def read(sheet: str, most: int | None = None) -> list[tuple[int, tuple[Any, ...]]]:
             rows = enumerate(sheets[sheet].iter_rows(max_row=most, values_only=True), start=1)
             return [row for row in rows if any(cell is not None for cell in row[1])]
 
-        stated = [self.options.sheet] if self.options.sheet else []
-        filled = stated or [sheet for sheet in sheets if read(sheet, _HEAD_ROWS)]
+        filled = (
+            [self.sheet] if self.sheet else [sheet for sheet in sheets if read(sheet, _HEAD_ROWS)]
+        )
         sheet, *others = filled or sheets
         found = read(sheet)
         book.close()
@@ -524,6 +510,10 @@ class ExcelFile(TableFile):
     def names(self) -> list[str]:  # type: ignore[override]
         """Names of the columns."""
         return self._table.column_names
+
+    @property
+    def n_rows(self) -> int:  # type: ignore[override]
+        return self._table.num_rows
 
     def table(self, columns: Sequence[str] | None = None) -> pa.Table:
         """All rows of some columns, or of all."""
@@ -674,12 +664,11 @@ def open_table(
     TableFile or None
         The file, which is read when it is used; None if its columns have no names.
     """
-    options = ReadOptions(encoding, bad_lines, na_values, sheet)
     if isinstance(path, TableFile):
         return path
-    path = Path(path)
+    path, options = Path(path), (encoding, bad_lines, na_values, sheet)
     if is_csv(path) and path.exists() and not path.is_dir():
-        return CsvFile(path, options)
+        return CsvFile(path, *options)
     if data_suffix(path) in EXCEL:
-        return ExcelFile(path, options)
-    return ParquetFile(path, options) if is_parquet(path) else None
+        return ExcelFile(path, *options)
+    return ParquetFile(path, *options) if is_parquet(path) else None

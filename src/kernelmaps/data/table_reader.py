@@ -46,6 +46,7 @@ from .dates import (
     part_name,
     varying_parts,
 )
+from .targets import LARGEST_EXACT_INTEGER
 from .text_cells import (
     CLOCK,
     GAPS,
@@ -76,7 +77,7 @@ _ID = re.compile(
 )
 # Kinds of terms whose column must hold numbers.
 _CURVES = ("spline", "linear", "parametric", "periodic", "surface")
-_CONSTANT = "all its values are the same"
+_CONSTANT, _EMPTY = "all its values are the same", "all its values are missing"
 _NUMERIC_ID = "its values are all different, and its name is that of an ID"
 _DROPPED = "terms leaves it out"
 _SHOWN = 5  # names in a message about columns, as in scikit-learn's
@@ -127,7 +128,7 @@ class ColumnFormat:
     @property
     def is_id(self) -> bool:
         """Whether it is left out as an ID: a name or a number of each row."""
-        return self.kind == "left out" and self.reason not in (_CONSTANT, _DROPPED)
+        return self.kind == "left out" and self.reason not in (_CONSTANT, _EMPTY, _DROPPED)
 
 
 class ColumnKindError(ValueError):
@@ -636,9 +637,12 @@ def _read(raw: RawColumn, fmt: ColumnFormat, owner: str, notes: ReadingNotes) ->
     numbers = _numbers(raw, fmt, owner, notes)
     infinite = np.isinf(numbers)
     if infinite.any():
+        row = int(np.argmax(infinite))
+        cells = [raw.array[row].as_py()] if isinstance(raw, Text) else []
+        token = f" {text_cells.advice_on_tokens(cells)}" if cells else ""
         raise ValueError(
-            f"{owner}: column {fmt.name!r} of input X contains infinity (row "
-            f"{int(np.argmax(infinite))}). Replace it, or use NaN for a missing value."
+            f"{owner}: column {fmt.name!r} of input X contains infinity (row {row}). Replace it, "
+            f"or use NaN for a missing value{token}."
         )
     return [Column(fmt.name, numbers, None, [])]
 
@@ -718,12 +722,16 @@ def _useless(fmt: ColumnFormat, read: list[Column], named: bool) -> str | None:
             return f"it has {n_levels:,} levels in {n:,} rows"
     values = column.values if column.codes is None else column.codes
     may_be_id = fmt.kind == "number" and named and n >= _FEW_ROWS and _ID.search(fmt.name)
-    if may_be_id and (values == np.round(values)).all() and len(np.unique(values)) == n:
+    if (
+        may_be_id
+        and (values == np.round(values)).all()
+        and (len(np.unique(values)) == n or np.abs(values).max() > LARGEST_EXACT_INTEGER)
+    ):
         # Numbers that count the rows under another name may be a time, which a model needs.
         return _NUMERIC_ID
     value = values[0]
     if value != value:
-        return _CONSTANT if np.isnan(values).all() else None
+        return _EMPTY if np.isnan(values).all() else None
     return _CONSTANT if (values[:100] == value).all() and (values == value).all() else None
 
 

@@ -45,7 +45,7 @@ from .sources import (
     values_at,
 )
 from .targets import Where, finite_numbers, number_values, target_values, truth_values
-from .text_cells import Text, is_text
+from .text_cells import NumberFormat, Text, find_number_format
 
 IN_MEMORY_BYTES = 1 << 28  # of a file, uncompressed, up to which it is read at once
 
@@ -234,17 +234,33 @@ class TableSource(Source):
                 source._check_lengths(source.n_rows)
         return _with_target(source, has_target)
 
+    @cached_property
+    def _formats(self) -> dict[str, NumberFormat | None]:
+        """How columns of text write their numbers, by the first rows; None: they hold others."""
+        roles = [name for item in (self.y, self.w, self.exposure) for name in _names(item)]
+        schema, types = getattr(self.rows, "schema", None), pa.types
+        names = [
+            name
+            for name in (*self.features, *roles)
+            if schema is None
+            or not (
+                types.is_primitive(kind := schema.field(name).type) or hasattr(kind, "list_size")
+            )
+        ]
+        head = next(self.rows.blocks(names, _LEARNED_ROWS)) if names else pa.table({})
+        columns = {name: raw_column(head.column(name), name, str(self.rows)) for name in names}
+        return {
+            name: find_number_format(raw, codes_too=True) if isinstance(raw, Text) else None
+            for name, raw in columns.items()
+            if not (isinstance(raw, np.ndarray) and raw.dtype.kind in "fiu")
+        }
+
     def refuse_text(self) -> None:
         """Refuse features of text by their first cells; in files of text, one alone by its line."""
-        head = next(self.rows.blocks(self.features, 1))
-        cells = {
-            field.name: to_text(raw_column(head.column(field.name), field.name, str(self.rows)))
-            for field in head.schema
-            if not pa.types.is_fixed_size_list(field.type)
-        }
-        texts = [
-            n for n, cell in cells.items() if is_text(cell) and truth_values(cell.array) is None
-        ]
+        names = [name for name in self.features if self._formats.get(name, name) is None]
+        head = next(self.rows.blocks(names, 1)) if names else pa.table({})
+        cells = {name: to_text(raw_column(head.column(name), name, "")) for name in names}
+        texts = [n for n, c in cells.items() if c.plain is None and truth_values(c.array) is None]
         if len(texts) > (self.n_rows is None):
             raise ValueError(f"{self.rows}: {text_columns_message(texts)}")
 
@@ -301,26 +317,20 @@ class TableSource(Source):
         def locate(row: int | None) -> str:
             return self.rows.locate_row(None if row is None else start + row)
 
-        return finite_numbers(to_text(raw), name, locate, advice_on_text())
+        return finite_numbers(to_text(raw), self._formats.get(name), name, locate, advice_on_text())
 
     def _target(self, table: pa.Table, name: str, start: int) -> np.ndarray:
         """A column as numbers or, if its first cells are none, as labels."""
-        if name not in self._labels:
-            head = next(self.rows.blocks([name], _LEARNED_ROWS)).column(name)
-            raw = raw_column(head, name, str(self.rows))
-            plain = raw.plain if isinstance(raw, Text) else raw
-            self._labels[name] = not (isinstance(plain, np.ndarray) and plain.dtype.kind in "fiu")
-        if not self._labels[name]:
+        column, types = table.column(name), pa.types
+        if (
+            self._formats.get(name)
+            or types.is_integer(column.type)
+            or types.is_floating(column.type)
+        ):
             return self._numbers(table, name, start)
-        column = table.column(name)
-        if pa.types.is_dictionary(column.type):
+        if types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         return column.to_numpy(zero_copy_only=False)
-
-    @cached_property
-    def _labels(self) -> dict[str, bool]:
-        """Whether a column holds labels, of those that were looked at."""
-        return {}
 
     def _check_lengths(self, n_rows: int) -> None:
         roles = {"y": self.y, "sample_weight": self.w, "exposure": self.exposure}
@@ -466,7 +476,7 @@ def is_in_memory(X: Any) -> bool:
 
 
 BLOCK = 1 << 16  # rows that are read at a time
-_LEARNED_ROWS = 1 << 14  # rows that show whether targets are numbers
+_LEARNED_ROWS = 1 << 14  # rows that show how numbers are written, and whether there are any
 
 
 @contextmanager

@@ -148,17 +148,21 @@ def _parse_formatted(
     return values
 
 
-def finite_numbers(text: Text, column: str, where: Where, advice: str) -> np.ndarray:
+def finite_numbers(
+    text: Text, fmt: NumberFormat | None, column: str, where: Where, advice: str
+) -> np.ndarray:
     """Cells of a feature that must all be finite numbers; another cell is refused by its place.
 
-    A column of true and false has the numbers 1 and 0.
+    `fmt` says how the column writes its numbers; None: it has other cells, which the `advice` is
+    about, or true and false, which are 1 and 0.
     """
-    values = text.plain
+    values, plain = None, fmt is None or fmt == NumberFormat()
+    if plain:
+        truth = truth_values(text.array) if text.plain is None else None
+        values = text.plain if truth is None else truth.astype(np.float64)
+    fmt = fmt or NumberFormat()
     if values is None:
-        truth = truth_values(text.array)
-        if truth is not None:
-            return truth.astype(np.float64)
-        values = text.cells.rows(text.numbers(NumberFormat()))
+        values = text.cells.rows(text.numbers(fmt))
     bad = ~np.isfinite(values)
     if bad.any():
         row = int(np.argmax(bad))
@@ -169,7 +173,7 @@ def finite_numbers(text: Text, column: str, where: Where, advice: str) -> np.nda
                 f"{place} is empty. Fill it, or leave the column out with {argument('drop')}."
             )
         raise ValueError(f"{place} holds {cell!r}, not a finite number. {advice}")
-    doubts = number_doubts(text, NumberFormat())
+    doubts = [*number_doubts(text, fmt), *unit_doubts(text, fmt)]
     if text.has_codes:
         doubts.append("holds codes with leading zeros, read as numbers: leave it out if it names "
                       "things")  # fmt: skip

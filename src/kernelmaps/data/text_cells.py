@@ -232,8 +232,8 @@ class Text:
         if form not in self._parsed_cells:
             dates = np.full(len(self.cells.distinct), np.datetime64("NaT", "s"))
             for one in CERTAIN_FORMS if form == TYPED else dict.fromkeys((form, ISO)):
-                if np.isnat(dates).any():
-                    dates = np.where(np.isnat(dates), parse_dates(self.cells.distinct, one), dates)
+                unread = np.flatnonzero(np.isnat(dates))
+                dates[unread] = parse_dates(self.cells.distinct.take(pa.array(unread)), one)
             self._parsed_cells[form] = dates
         return self._parsed_cells[form]
 
@@ -245,12 +245,11 @@ class Text:
     @cached_property
     def date_forms(self) -> list[str]:
         """Forms of dates that half of the first different cells are written in."""
-        return self._promising(DATE_FORMS, _DATE_MARK, parse_dates)
-
-    @cached_property
-    def mixed_dates(self) -> list[str]:
-        """The form of several forms of dates, if half of the first different cells are such."""
-        return self._promising([TYPED], _DATE_MARK, lambda cells, form: Text(cells).dates(form))
+        forms = self._promising(DATE_FORMS, _DATE_MARK, parse_dates)
+        # Several forms in one column, which leave no doubt.
+        return forms + self._promising(
+            [TYPED], _DATE_MARK, lambda cells, form: Text(cells).dates(form)
+        )
 
     def _promising(
         self, forms: Sequence[str], mark: str, parse: Callable[..., np.ndarray]
@@ -466,18 +465,16 @@ def find_date_format(column: Text) -> tuple[str, bool] | None:
     present = column.cells.present(NUMBER_GAPS)
     if not present.any():
         return None
-    for forms in (column.date_forms, column.mixed_dates):
-        judged = [(*_count_unreadable(column, column.dates(form)), form) for form in forms]
-        accepted = [(bad, form) for bad, is_accepted, _, form in judged if is_accepted]
-        if accepted:
-            break
-    else:
+    judged = [(*_count_unreadable(column, column.dates(form)), form) for form in column.date_forms]
+    accepted = [(bad, form) for bad, is_accepted, _, form in judged if is_accepted]
+    if not accepted:
         return None
     least = min(bad for bad, _ in accepted)
     best, *alternatives = [form for bad, form in accepted if bad == least]
     # Of two NaT, none equals the other.
     differ = [(column.dates(form) != column.dates(best))[present].any() for form in alternatives]
-    return best, any(d for d, form in zip(differ, alternatives) if form != UNUSUAL_FORM)
+    certain = (UNUSUAL_FORM, TYPED)
+    return best, any(d for d, form in zip(differ, alternatives) if form not in certain)
 
 
 def why_category(column: Text) -> str:
@@ -507,11 +504,6 @@ def why_category(column: Text) -> str:
             tokens = cells.select(unreadable).to_pylist()
             return f"{kind}, and {quoted(tokens)} {rows_of(bad)} {advice_on_tokens(tokens)}"
     return ""
-
-
-def is_text(column: Text) -> bool:
-    """Whether a column has a cell that is neither a plain number nor missing."""
-    return column.plain is None and _count_unreadable(column, column.numbers(NumberFormat()))[0] > 0
 
 
 def level_names(cells: DistinctCells, form: str) -> list[str]:

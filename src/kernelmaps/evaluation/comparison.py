@@ -57,9 +57,10 @@ ROWS_PER_SECOND = 250
 """Rows that take part for each second of a budget, so that most methods finish."""
 _FEWEST_ROWS = 500  # that take part, and rows on which C is chosen
 _OF_NUMBERS = ("gaussian", "laplacian")  # kernels of columns that are no histograms
-# Cheap methods first; of tables with text, dates or gaps those that are made for them.
-_ORDER = ("linear", "map", "gam", "boosting", "exact", "sklearn")
-_ORDER_OF_TABLES = ("linear", "gam", "boosting", "map", "exact", "sklearn")
+# Cheap methods first, and exact machines, which show what kernels are worth on few rows; of tables
+# with text, dates or gaps those that are made for them.
+_ORDER = ("linear", "exact", "map", "gam", "boosting", "sklearn")
+_ORDER_OF_TABLES = ("linear", "gam", "boosting", "exact", "map", "sklearn")
 _FEWEST_RESULTS = 2  # however small the budget, there is something to compare
 _ERROR_FIT_ROWS = 2000  # rows that a map is fitted to before its error is measured
 _ONE_THREAD_CELLS = 1_000_000  # up to which another library's threads cost more than they bring
@@ -116,15 +117,14 @@ def compare(
         kernel whose exact machine leads, maps with two and four times as many columns are measured.
     with_baselines : bool
         Whether to add a plain linear model, a GAM, exact kernels, scikit-learn's maps, boosting.
-    cv : int
+    cv, exact_rows : int
+        Folds, and the largest number of rows for exact kernel machines.
     C : float or sequence of float
         Penalty of linear models and kernel machines (1/C for ridge regression). Of several values,
         a cross-validation on at most 500 rows chooses one for each method.
     budget : float, optional
-        Seconds. A method is begun if the longest one of its kind so far (of a new kind: of all, on
-        average) would fit; notes name the others. At most 250 random rows a second take part.
-    exact_rows : int
-        Largest number of rows for exact kernel machines.
+        Seconds. A method is begun if as much time is left as the longest one of its kind took (of a
+        new kind: all on average); notes name the others. At most 250 random rows a second are used.
     name, feature_names, loading_code : str, sequence of str, str
         Names of the data and of its columns, and Python that makes X and y, for the report.
     random_state : int, RandomState, Generator or None
@@ -143,12 +143,10 @@ def compare(
     >>> result = km.compare(X, y, maps=["HomogeneousMap"], kernels=["chi2"], sizes=[3, 7], C=10)
     >>> model = result.estimator().fit(X, y)
     """
-    start, (table, y, groups) = perf_counter(), without_named("compare", X, y, groups)
-    X, encoder, notes = read_rows_of_numbers(table, "compare", select=feature_names is None)
-    names = feature_names or (names_of(table) if encoder is None else encoder.columns_used)
-    is_mixed = encoder is not None and encoder.n_outputs_ > len(encoder.columns_used)
-    y, task, task_notes = _read_targets(X, y, task)
-    penalties, random_state = _check_arguments(X, groups, cv, C, budget), seed_of(random_state)
+    start, random_state = perf_counter(), seed_of(random_state)
+    problem, facts, notes = _read_problem(X, y, groups, task, cv, random_state, feature_names)
+    penalties = _check_arguments(problem, C, budget)
+    X, task, is_mixed = problem.X, problem.task, problem.is_mixed
     pairs = _fit_kernels(kernels or (_OF_NUMBERS if is_mixed else None), X, random_state, notes)
     middle = sorted(penalties)[len(penalties) // 2]
     make_maps = partial(_map_methods, maps, linear_model(task, middle), random_state)
@@ -156,19 +154,13 @@ def compare(
     if with_baselines:
         limits = {"size": max(joint_sizes), "exact_rows": exact_rows, "sparse": sparse.issparse(X)}
         methods += baselines(pairs, task, middle, with_pairs=is_mixed, **limits)
-    methods.sort(key=lambda method: (_ORDER_OF_TABLES if is_mixed else _ORDER).index(method.kind))
-    _check_methods(methods, maps, kernels)
+    methods = _order_methods(methods, _ORDER_OF_TABLES if is_mixed else _ORDER, maps, kernels)
     larger_maps = partial(_larger_maps, make_maps, pairs, (sizes, joint_sizes))
+    data = {"name": name, "C": penalties, "loading_code": loading_code, **facts}
     most_rows = None if budget is None else max(_FEWEST_ROWS, int(ROWS_PER_SECOND * budget))
-    problem = Problem(X, y, task, cv, random_state, encoder, table, groups).sample(most_rows)
-    data = {
-        "name": name, "C": penalties, "loading_code": loading_code, "folds": cv, "names": names,
-        "rows": X.shape[0], "columns": len(names) if names else X.shape[1],
-        "sparse": sparse.issparse(X), "random_state": random_state, "grouped": groups is not None,
-    }  # fmt: skip
-    result = Comparison(task, data, notes=[*notes, *task_notes])
-    work = methods, larger_maps, problem, penalties, start + (budget or np.inf)
-    return replace(_measure_all(*work, progress, result), seconds=perf_counter() - start)
+    work = methods, larger_maps, problem.sample(most_rows), penalties, start + (budget or np.inf)
+    result = _measure_all(*work, progress, Comparison(task, data, notes=notes))
+    return replace(result, seconds=perf_counter() - start)
 
 
 def _larger_maps(
@@ -213,6 +205,12 @@ class Problem:
         with warnings.catch_warnings(action="ignore"):  # rare classes in a small sample
             folds = splitter(cv, shuffle=True, random_state=self.random_state)
             return list(folds.split(self.X, self.y, groups))
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether it is a table with more than numbers: categories, dates or gaps."""
+        encoder = self.encoder
+        return encoder is not None and encoder.n_outputs_ > len(encoder.columns_used)
 
     def rows(self, method: Method, rows: np.ndarray) -> Any:
         """Some rows as a method takes them: floats for scikit-learn's maps, dense for boosting."""
@@ -434,6 +432,23 @@ def measure_error(method: Method, problem: Problem) -> KernelError | None:
 # ---- what is compared ---------------------------------------------------------------------------
 
 
+def _read_problem(
+    X: Any, y: Any, groups: Any, task: str, cv: int, random_state: int, names: Any
+) -> tuple[Problem, dict[str, Any], list[str]]:
+    """All rows that may be compared, facts about them, and notes."""
+    table, y, groups = without_named("compare", X, y, groups)
+    X, encoder, notes = read_rows_of_numbers(table, "compare", select=names is None)
+    names = names or (names_of(table) if encoder is None else encoder.columns_used)
+    y, task, task_notes = _read_targets(X, y, task)
+    facts = {
+        "names": names, "rows": X.shape[0], "columns": len(names) if names else X.shape[1],
+        "sparse": sparse.issparse(X), "grouped": groups is not None, "folds": cv,
+        "random_state": random_state,
+    }  # fmt: skip
+    problem = Problem(X, y, task, cv, random_state, encoder, table, groups)
+    return problem, facts, [*notes, *task_notes]
+
+
 def _read_targets(X: Any, y: Any, task: str) -> tuple[np.ndarray, str, list[str]]:
     """Targets and task, with the reason for it."""
     if y is None:
@@ -454,13 +469,14 @@ def _read_targets(X: Any, y: Any, task: str) -> tuple[np.ndarray, str, list[str]
     return y, decided.name, notes
 
 
-def _check_arguments(X: Any, groups: Any, cv: int, C: Any, budget: float | None) -> list[float]:
+def _check_arguments(problem: Problem, C: Any, budget: float | None) -> list[float]:
     """The penalties; wrong arguments are refused."""
     penalties: list[float] = np.atleast_1d(np.asarray(C)).tolist()
     if not penalties:
         raise ValueError(f"compare: {parameter('C')} must have at least one value, got none.")
     for penalty in penalties:
         check_positive("compare", "C", penalty)
+    X, cv, groups = problem.X, problem.cv, problem.groups
     if not isinstance(cv, int) or cv < 2 or cv > X.shape[0]:
         raise argument_error("compare", "cv", cv, f"between 2 and the {X.shape[0]} rows")
     if groups is not None:
@@ -472,7 +488,10 @@ def _check_arguments(X: Any, groups: Any, cv: int, C: Any, budget: float | None)
     return penalties
 
 
-def _check_methods(methods: list[Method], maps: Any, kernels: Any) -> None:
+def _order_methods(
+    methods: list[Method], kinds: Sequence[str], maps: Any, kernels: Any
+) -> list[Method]:
+    """Methods by their kinds; refuses none at all, and labels that occur twice."""
     if not methods:
         raise ValueError(
             f"compare: nothing to compare for {argument('maps', maps)}, "
@@ -482,6 +501,7 @@ def _check_methods(methods: list[Method], maps: Any, kernels: Any) -> None:
     twice = sorted({label for label in labels if labels.count(label) > 1})
     if twice:
         raise ValueError(f"compare: these labels occur twice: {twice}. Give (label, map) pairs.")
+    return sorted(methods, key=lambda method: kinds.index(method.kind))
 
 
 def _fit_kernels(

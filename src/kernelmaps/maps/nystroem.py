@@ -25,6 +25,7 @@ expectation.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -72,7 +73,7 @@ class NystroemMap(JointMap):
         or one of a class that was registered. A list has an additive kernel for each feature; a
         function has no name that a file could hold, and is refused.
     n_components : int, default=500
-        Output columns; those of each feature if `additive`.
+        Output columns, at most as many as rows; those of each feature if `additive`.
     landmarks : {"kmeans", "uniform", "rpcholesky"}, default="kmeans"
         How landmarks are chosen: centres of clusters (of each feature if `additive`), rows at
         random, or rows by randomly pivoted Cholesky; see :mod:`kernelmaps.maps.nystroem`. The
@@ -162,6 +163,14 @@ class NystroemMap(JointMap):
 
     def _learn(self, X: Any) -> Spec:
         columns = check_count(self, "n_components", self.n_components)
+        if columns > X.shape[0] and not self.additive:
+            warnings.warn(
+                f"NystroemMap: n_components={columns}, but there are no more landmarks, and so "
+                f"columns, than the {X.shape[0]} rows.",
+                UserWarning,
+                stacklevel=6,
+            )
+            columns = X.shape[0]
         check_choice(self, "landmarks", self.landmarks, LANDMARKS)
         check_flag(self, "additive", self.additive)
         rng = generator(self.random_state)

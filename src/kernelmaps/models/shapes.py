@@ -98,11 +98,13 @@ def score_name(model: Any, target: str = "prediction", output: int | None = None
         return names[output] if output else name
     if link == "cumulative logit":
         return f"log-odds of classes above {classes[0]}"
-    if not link and model.loss == "log_loss":  # an additive SVM
+    if not link and getattr(model, "loss", "") == "log_loss":  # an additive SVM
         link = "logit"
     which = "each class"
     if len(classes) == 2 or output is not None:
-        which = f"class {model._output_names()[output or 0]}"
+        names = classes[1:] if len(classes) == 2 else classes  # of a ridge model
+        names = model._output_names() if hasattr(model, "_output_names") else names
+        which = f"class {names[output or 0]}"
     what = {"logit": "log-odds", "softmax": "softmax score"}.get(link, "score")
     return f"{what} of {which}"
 

@@ -95,13 +95,12 @@ class DeviceCodes(NamedTuple):
 
 def bins_on(bins: Bins, put: Any) -> DeviceBins:
     """Where values fall, on the GPU that `put` copies arrays to."""
-    most_edges = int(np.diff(bins.before).max(initial=0))
     return DeviceBins(
         constexpr(int(bins.binning)),
         constexpr(bins.signed),
         constexpr(bins.zero_at_zero),
         constexpr(bins.position),
-        constexpr(most_edges.bit_length()),
+        constexpr(bins.halvings),
         put(bins.numbers.ravel()),
         put(bins.integers.ravel().astype(np.int32)),
         put(bins.edges),

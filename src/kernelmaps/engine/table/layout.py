@@ -65,6 +65,7 @@ class Bins(NamedTuple):
     before: np.ndarray  # int32: how many of the edges e_1 … lie before each cell
     shift: int  # LOG2, EDGES: bits of a float64 behind those that say which bin or cell it is in
     start: int  # LOG2: the leading bits of the first bin
+    halvings: int  # EDGES: how often the edges of a cell are halved, at most
     zero_piece: int  # piece of zeros
     mirror: int  # pieces from a value's to its negative's
 
@@ -158,6 +159,7 @@ def bins_of(table: Table, first_piece: np.ndarray) -> Bins:
         before=before,
         shift=shift,
         start=start,
+        halvings=int(np.diff(before).max(initial=0)).bit_length(),
         zero_piece=zero_piece,
         mirror=zero_piece + 1 if signed else 0,
     )

@@ -108,12 +108,11 @@ def _find_between_edges(bins, size, f, d):
     cell += item(bins.integers, CELL * d + f)
     edge = item(bins.integers, EDGE * d + f)
     b, most = np.int64(item(bins.before, cell)), np.int64(item(bins.before, cell + 1))
-    while b < most:  # edges of the cell: nearly always none
+    for _ in range(bins.halvings):  # without branches, which would be mispredicted
         middle = (b + most + 1) >> 1
-        if size >= item(bins.edges, edge + middle):
-            b = middle
-        else:
-            most = middle - 1
+        passed = size >= item(bins.edges, edge + middle)
+        most = most if passed or b == most else middle - 1
+        b = middle if passed else b
     if not bins.position:
         return b, 0.0
     left, right = item(bins.edges, edge + b), item(bins.edges, edge + b + 1)

@@ -204,7 +204,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         return total + self._row_values(offset, n, "offset")
 
     def _row_values(self, values: Any, n: int, name: str) -> np.ndarray:
-        """Finite numbers that stand beside n rows: offsets, say."""
+        """Finite numbers, one for each of n rows: offsets, say."""
         refuse_masked(self, name, values)
         problem = f"{type(self).__name__}: {name} must hold {n} finite numbers, one for each row"
         try:
@@ -279,18 +279,18 @@ class GeneralizedAdditiveModel(BaseEstimator):
             )
         return load_table(X, y, sample_weight, exposure)
 
-    def _with_targets(self, X: Any, y: Any, *beside: Any) -> tuple[Any, ...]:
+    def _with_targets(self, X: Any, y: Any, *row_data: Any) -> tuple[Any, ...]:
         """The rows that have a target; those without one in a series are left out, as of a file."""
         if y is None or isinstance(y, str):
-            return X, y, *beside
+            return X, y, *row_data
         from_table, name = is_series(y), str(getattr(y, "name", None) or "y")
         y = y if self._of_labels else numbers_in_text(self, y)
         missing = missing_targets(y) if from_table else np.zeros(0, bool)
         if not missing.any() or missing.all() or len(missing) != len(X):
-            return X, y, *beside
+            return X, y, *row_data
         warn_of_gaps(type(self).__name__, name, int(missing.sum()))
-        X, *beside_rows = without_rows(missing, X, *beside)
-        return X, np.asarray(y)[~missing], *beside_rows
+        X, *data_left = without_rows(missing, X, *row_data)
+        return X, np.asarray(y)[~missing], *data_left
 
     def _fit_source(self, source: Source) -> None:
         """Fit to rows that are read anew for each pass."""
@@ -448,6 +448,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
 
         Values beyond the training rows are warned of, unless another part of the call does it.
         """
+        check_is_fitted(self)
         if isinstance(X, str | os.PathLike):
             file = open_table(X)
             table, notes = file.table(), ReadingNotes()
@@ -498,8 +499,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
 
     def _score_errors(self, X: Any) -> np.ndarray:
         """Standard errors of the scores of rows, one column per output."""
-        check_is_fitted(self)
         # Their scores have been computed before.
+        check_is_fitted(self)
         return self.predictor_.score_errors(self._columns(X, warns=False))
 
     def _score_draws(self, X: Any, n_draws: int, random_state: Any) -> np.ndarray:
@@ -660,11 +661,16 @@ class GeneralizedAdditiveModel(BaseEstimator):
                 strict=True,
             )
         ]
+        mean = None if len(intercepts) > 1 else self._mean_of(model.intercept)
+        if mean is not None:
+            intercepts.append(
+                f"{'probability' if self._of_labels else 'mean'} {plain_number(mean, 4)}"
+            )
         facts = {
             "loss": f"{self.loss} ({loss.family} family, link: {loss.link})",
             "rows": self._n_rows,
             "score": score_name(self, "the mean"),
-            "intercept": ", ".join(intercepts) + self._describe_mean(model.intercept),
+            "intercept": ", ".join(intercepts),
             "degrees of freedom": ", ".join(f"{value:.1f}" for value in self.edf_),
             "dispersion": ", ".join({plain_number(phi, 4): 0 for phi in self.dispersion_}),
         }
@@ -840,7 +846,6 @@ class GeneralizedAdditiveModel(BaseEstimator):
         Explanation
             Prints as text; `plot` draws it as bars.
         """
-        check_is_fitted(self)
         owner, columns = type(self).__name__, self._columns(x)
         if len(columns[0]) != 1:
             raise ValueError(
@@ -863,12 +868,6 @@ class GeneralizedAdditiveModel(BaseEstimator):
             float(scores[k]), self._output_names()[k], self.predictor_.errors(columns)[0, :, k],
             score_name(self, output=k), self._mean_of(scores, k),
         )  # fmt: skip
-
-    def _describe_mean(self, scores: np.ndarray) -> str:
-        """The probability or mean that scores alone stand for, where they are another number."""
-        mean = None if len(scores) > 1 else self._mean_of(scores)
-        what = "probability" if self._of_labels else "mean"
-        return "" if mean is None else f", {what} {plain_number(mean, 4)}"
 
     def _mean_of(self, scores: np.ndarray, k: int = 0) -> float | None:
         """The probability or prediction of scores, if it is another number than that of output k.

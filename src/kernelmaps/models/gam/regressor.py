@@ -11,7 +11,6 @@ from scipy.special import ndtri
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import column_or_1d
-from sklearn.utils.validation import check_is_fitted
 
 from ..._util.arguments import check_number, refuse_masked
 from ..._util.storage import all_or_nothing
@@ -398,9 +397,9 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         intervals, owner = self._intervals(X, level, exposure, offset), "AdditiveRegressor"
         if calibration is not None:
             rows = _calibration_rows(calibration)
-            beside = rows.get("exposure"), rows.get("offset")
-            warn_without_exposure(self, f"{owner}: rows of calibration", *beside)
-            of_calibration = self._intervals(rows["X"], level, *beside)
+            units = rows.get("exposure"), rows.get("offset")
+            warn_without_exposure(self, f"{owner}: rows of calibration", *units)
+            of_calibration = self._intervals(rows["X"], level, *units)
             y = self._numbers(targets_of(self, rows["y"], len(of_calibration)))
             return conformal_interval(intervals, of_calibration, y, level, owner)
         if self.loss_.has_distribution:
@@ -480,7 +479,6 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         GamCheck
             Prints as text; :class:`kernelmaps.inspection.CheckDisplay` draws it.
         """
-        check_is_fitted(self)
         warn_without_exposure(self, "AdditiveRegressor.check", exposure, offset)
         columns = self._columns(X)
         y = self._numbers(targets_of(self, y, len(columns[0])))

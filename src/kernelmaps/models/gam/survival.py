@@ -192,14 +192,14 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         self._exposed = offset is not None
         return self
 
-    def _load(self, X: Any, y: Any, *beside: Any) -> tuple[Any, ...]:
+    def _load(self, X: Any, y: Any, *row_data: Any) -> tuple[Any, ...]:
         """Rows in memory; of a file or a frame, the columns that are named."""
         owner = type(self).__name__
         named = isinstance(y, tuple | list) and [type(item) for item in y] == [str, str]
-        X, *values = without_named(owner, X, *(y if named else [y]), *beside)
-        y, beside = (tuple(values[:2]) if named else values[0]), tuple(values[1 + named :])
+        X, *values = without_named(owner, X, *(y if named else [y]), *row_data)
+        y, row_data = (tuple(values[:2]) if named else values[0]), tuple(values[1 + named :])
         if is_frame(X) or is_in_memory(X):
-            return X, y, *beside
+            return X, y, *row_data
         if isinstance(X, str | os.PathLike) and not os.path.exists(X):
             raise FileNotFoundError(f"{owner}: there is no file {os.fspath(X)!r}.")
         if not fits_in_memory(X):
@@ -213,12 +213,12 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
                 f'fit(path, ("time", "event")), got {y!r}.'
             )
         file = open_table(X)
-        roles = {item for item in (*y, *beside) if isinstance(item, str)}
+        roles = {item for item in (*y, *row_data) if isinstance(item, str)}
         column_positions(file.names, sorted(roles), str(file.path))
         table = file.table()
         values = [
             read_complete_column(table, item, file.locate_row) if isinstance(item, str) else item
-            for item in (*y, *beside)
+            for item in (*y, *row_data)
         ]
         features = table.select([name for name in file.names if name not in roles])
         return features, tuple(values[:2]), *values[2:]
@@ -230,10 +230,7 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         n = len(columns[0])
         weight = weights_of(self, sample_weight, n)
         offsets = self._offsets(n, offset)
-        times, labels = self._times(y, n, entry), None
-        if strata is not None:
-            labels, codes = np.unique(self._strata(strata, n), return_inverse=True)
-            times = times._replace(stratum=codes.astype(np.int64))
+        times, labels = self._times(y, n, entry, strata)
         self.n_events_ = int(np.count_nonzero(times.event[weight > 0]))
         if not self.n_events_:
             raise ValueError(
@@ -273,8 +270,10 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         (factor,) = predictor.posterior.cholesky_factors()
         return np.concatenate([design @ factor for _, design in table.design(columns)])
 
-    def _times(self, y: Any, n: int, entry: Any = None) -> SurvivalTimes:
-        """Times and events, checked; all rows in one stratum."""
+    def _times(
+        self, y: Any, n: int, entry: Any = None, strata: Any = None
+    ) -> tuple[SurvivalTimes, np.ndarray | None]:
+        """Times, events and codes of strata, checked; and the labels of the strata."""
         owner = type(self).__name__
         time, event = (
             self._row_values(values, n, f"the {what} of y")
@@ -299,11 +298,14 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
                 f"{owner}: rows must enter before their time, and row {row} has the entry "
                 f"{start[row]:g} and the time {time[row]:g}. Leave such rows out."
             )
-        return SurvivalTimes(time, event, start, np.zeros(n, np.int64))
+        if strata is None:
+            return SurvivalTimes(time, event, start, np.zeros(n, np.int64)), None
+        labels, codes = np.unique(self._strata(strata, n), return_inverse=True)
+        return SurvivalTimes(time, event, start, codes.astype(np.int64)), labels
 
     def _targets_as_columns(self, y: Any) -> np.ndarray:
         """Times and events of rows, as two columns of numbers."""
-        times = self._times(y, len(y))
+        times, _ = self._times(y, len(y))
         return np.column_stack([times.time, times.event])
 
     def _two_columns(self, y: Any) -> tuple[Any, Any]:
@@ -497,7 +499,7 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         entry: Any = None, strata: Any = None,
     ) -> GamCheck:  # fmt: skip
         n = len(columns[0])
-        times = self._times(y, n, entry)
+        times, _ = self._times(y, n, entry)
         hazard, codes = np.empty(n), self._codes(strata, n)
         for code in np.unique(codes):
             rows = codes == code
@@ -541,7 +543,6 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         GamCheck
             Prints as text; :class:`kernelmaps.inspection.CheckDisplay` draws it.
         """
-        check_is_fitted(self)
         columns = self._columns(X)
         offsets = self._offsets(len(columns[0]), offset)
         return self._check_rows(
@@ -576,10 +577,7 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         """
         X, y, sample_weight, entry, strata = self._load(X, y, sample_weight, entry, strata)
         eta = self._scores(X, offset)[:, 0]
-        times = self._times(y, len(eta), entry)
-        if strata is not None:
-            codes = np.unique(self._strata(strata, len(eta)), return_inverse=True)[1]
-            times = times._replace(stratum=codes.astype(np.int64))
+        times, _ = self._times(y, len(eta), entry, strata)
         sets = RiskSets.from_times(times, weights_of(self, sample_weight, len(eta)))
         return sets.concordance(eta)
 

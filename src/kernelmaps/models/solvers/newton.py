@@ -100,7 +100,7 @@ class NewtonResult:
 
 
 def minimise(
-    objective: Objective, point: LossEvaluation, options: NewtonOptions = NEWTON
+    objective: Objective, point: LossEvaluation, max_iter: int = NEWTON.max_iter
 ) -> NewtonResult:
     """Minimise P from `point`, for fixed penalties.
 
@@ -109,10 +109,11 @@ def minimise(
     objective : Objective
     point : LossEvaluation
         ``objective.at(beta)`` for the β to start from.
-    options : NewtonOptions
+    max_iter : int
+        Hessians, at most.
     """
     n_iter, next_loss = 0, objective.loss
-    for _ in range(options.max_iter):
+    for _ in range(max_iter):
         problem = point.working_problem()
         system = penalised_system(problem, objective.penalty)
         # By the gradient: solving for the minimum itself leaves errors of the size of the condition
@@ -122,14 +123,14 @@ def minimise(
             minimum = constrained_minimum(minimum, system.inverse(), objective.rows.constraints)
         before = objective.value(point)
         objective = replace(objective, loss=next_loss)
-        point, is_full = damped_step(objective, point, minimum, options)
+        point, is_full = damped_step(objective, point, minimum)
         n_iter += 1
         next_loss = objective.loss.add_majorizer(is_full)
         value = objective.value(point)
-        converged = before - value <= options.tol * options.size_of(value)
+        converged = before - value <= NEWTON.tol * NEWTON.size_of(value)
         if not converged and objective.allows_quasi_newton:
             point, decrements, converged = quasi_newton_steps(
-                objective, point, system.solve, options.quasi_newton_end * options.tol, options
+                objective, point, system.solve, NEWTON.quasi_newton_end * NEWTON.tol
             )
             n_iter += len(decrements)
         if converged:
@@ -138,7 +139,7 @@ def minimise(
 
 
 def damped_step(
-    objective: Objective, point: LossEvaluation, target: np.ndarray, options: NewtonOptions = NEWTON
+    objective: Objective, point: LossEvaluation, target: np.ndarray
 ) -> tuple[LossEvaluation, bool]:
     """Go towards `target`, halving the step while it raises P, and tell whether it was a full one.
 
@@ -146,21 +147,20 @@ def damped_step(
     """
     highest = objective.value(point)
     highest += 1e-12 * abs(highest)
-    step = halved_step(objective, point.beta, target, highest, options)
+    step = halved_step(objective, point.beta, target, highest)
     return step or (point, False)
 
 
 def halved_step(
-    objective: Objective, beta: np.ndarray, target: np.ndarray, highest: float,
-    options: NewtonOptions = NEWTON,
-) -> tuple[LossEvaluation, bool] | None:  # fmt: skip
+    objective: Objective, beta: np.ndarray, target: np.ndarray, highest: float
+) -> tuple[LossEvaluation, bool] | None:
     """The longest of ever shorter steps to a P of at most `highest`; None if there is none.
 
     If half a step leads to a higher P than all of it, P falls all the way, since it is convex, and
     shorter steps lead higher still.
     """
     value_of_longer = np.inf
-    for halvings in range(options.max_halvings):
+    for halvings in range(NEWTON.max_halvings):
         trial = objective.at(beta + 0.5**halvings * (target - beta) if halvings else target)
         value = objective.value(trial)
         if np.isfinite(value) and value <= highest:
@@ -172,9 +172,8 @@ def halved_step(
 
 
 def quasi_newton_steps(
-    objective: Objective, point: LossEvaluation, solve: Solve, tol: float,
-    options: NewtonOptions = NEWTON,
-) -> tuple[LossEvaluation, list[float], bool]:  # fmt: skip
+    objective: Objective, point: LossEvaluation, solve: Solve, tol: float
+) -> tuple[LossEvaluation, list[float], bool]:
     """Take L-BFGS steps from a Hessian of an earlier point.
 
     They end where the decrement ½∇PᵀH⁻¹∇P is at most `tol` times P. Returns the last point, the
@@ -183,12 +182,12 @@ def quasi_newton_steps(
     memory = LbfgsMemory()
     decrements: list[float] = []
     gradient = objective.gradient(point)
-    for _ in range(options.max_quasi_newton):
+    for _ in range(NEWTON.max_quasi_newton):
         direction = memory.solve(solve, gradient)
         decrements.append(0.5 * float(gradient @ direction))  # no difference of large sums
         beta, last_gradient = point.beta, gradient
-        point, _ = damped_step(objective, point, beta - direction, options)
-        if decrements[-1] <= tol * options.size_of(objective.value(point)):
+        point, _ = damped_step(objective, point, beta - direction)
+        if decrements[-1] <= tol * NEWTON.size_of(objective.value(point)):
             return point, decrements, True
         gradient = objective.gradient(point)
         memory.add(point.beta - beta, gradient - last_gradient)

@@ -33,7 +33,7 @@ from ..losses import Loss
 from ..rows.normal_equations import WorkingProblem
 from ..rows.term_rows import LossEvaluation, SolverRows, TermRows
 from .linear_systems import Covariance, blas_threads, constrained_minimum, rearrange_rows, scatter
-from .newton import NewtonOptions, Objective, damped_step, halved_step, minimise, quasi_newton_steps
+from .newton import NEWTON, Objective, damped_step, halved_step, minimise, quasi_newton_steps
 from .reml import (
     REML,
     Penalties,
@@ -181,11 +181,10 @@ def fit_penalised(
     with limit_blas(blas_threads(n_coefficients)):
         if loss.is_quadratic:
             return _fit_squared(rows, loss, penalties, rho, fixed, warm=beta is not None)
-        options = NewtonOptions(max_iter=max_iter)
         selection = SmoothingSelection(
             rho, fixed, loss.dispersion, beta is not None, estimates_parameter
         )
-        return _fit_pirls(rows, loss, penalties, selection, options, beta)
+        return _fit_pirls(rows, loss, penalties, selection, max_iter, beta)
 
 
 # ---- the active set -----------------------------------------------------------------------------
@@ -391,7 +390,7 @@ class PirlsState:
 
 def _fit_pirls(
     rows: SolverRows, loss: Loss, penalties: Penalties, selection: SmoothingSelection,
-    options: NewtonOptions, beta: np.ndarray | None,
+    max_iter: int, beta: np.ndarray | None,
 ) -> PenalisedFit:  # fmt: skip
     """The three phases of the module's docstring."""
     active = _initial_active_set(rows, penalties, selection)
@@ -406,15 +405,15 @@ def _fit_pirls(
             selection.settled, selection._edf, selection._n_iter = False, np.inf, 1
             point = state.active.rows.at(loss, state.point.beta)
             state = replace(state, point=point, loss=loss, converged=False)
-        while not (selection.settled or state.converged) and state.n_hessians < options.max_iter:
-            state = _performance_step(state, selection, options)
-    if not state.converged and state.n_hessians < options.max_iter:
-        state = _newton_phase(state, selection, options)
+        while not (selection.settled or state.converged) and state.n_hessians < max_iter:
+            state = _performance_step(state, selection)
+    if not state.converged and state.n_hessians < max_iter:
+        state = _newton_phase(state, selection, max_iter)
     for _ in range(PIRLS.max_parameter_iter if selection.estimates_parameter else 0):
         state = _estimate_parameter(state, selection)
         if selection.parameter_change <= PIRLS.parameter_tol:
             break
-        state = _newton_phase(state, selection, options)
+        state = _newton_phase(state, selection, max_iter)
     return _posterior(state, selection)
 
 
@@ -429,9 +428,7 @@ def _estimate_parameter(state: PirlsState, selection: SmoothingSelection) -> Pir
     return replace(state, loss=loss, point=rows.at(loss, beta))
 
 
-def _performance_step(
-    state: PirlsState, selection: SmoothingSelection, options: NewtonOptions
-) -> PirlsState:
+def _performance_step(state: PirlsState, selection: SmoothingSelection) -> PirlsState:
     """One working problem: smoothing parameters, a damped step and, near the end, L-BFGS steps."""
     if selection.estimates_parameter:
         state = _estimate_parameter(state, selection)
@@ -460,7 +457,7 @@ def _performance_step(
     warm = selection.warm and larger is active and active.rows.in_memory
     several = active.rows.predictors is not None and larger is active
     if (selection.settled or warm or several) and objective.allows_quasi_newton:
-        inverse, end = solution.inverse_in(active), options.quasi_newton_end * options.tol
+        inverse, end = solution.inverse_in(active), NEWTON.quasi_newton_end * NEWTON.tol
         if not (selection.settled or warm):
             end = PIRLS.tol_of_predictors
         point, decrements, ended = quasi_newton_steps(objective, point, inverse.dot, end)
@@ -490,13 +487,11 @@ def _step_to_minimum(
     return objective.at(beta) if step is None else step[0]
 
 
-def _newton_phase(
-    state: PirlsState, selection: SmoothingSelection, options: NewtonOptions
-) -> PirlsState:
+def _newton_phase(state: PirlsState, selection: SmoothingSelection, max_iter: int) -> PirlsState:
     """Minimise for the final smoothing parameters, and fit the last working problem."""
-    active, n_left = state.active, options.max_iter - state.n_hessians
+    active, n_left = state.active, max_iter - state.n_hessians
     objective = Objective(active.rows, state.loss, active.penalties.diagonal(selection.rho))
-    result = minimise(objective, state.point, replace(options, max_iter=n_left))
+    result = minimise(objective, state.point, n_left)
     problem = result.problem
     if objective.allows_quasi_newton:  # their Hessian may be that of a distant point
         problem = result.point.working_problem()

@@ -78,16 +78,12 @@ class FittedMap:
         """Sparse rows as dense ones, where the map does not take 0 to 0."""
         return rows.toarray() if is_sparse(rows) and not zero_at_zero(self.spec) else rows
 
-    def check(self, rows: Any) -> None:
-        """Refuse values that the map is not defined for, warn of those outside its domain."""
-        if not self.on_codes:
-            self._check_values(rows)
-
     def block(self, X: Any) -> Any:
         """One block of values, checked."""
-        return self.dense_unless_sparse_helps(self._check_values(X))
+        return self.dense_unless_sparse_helps(self.check_values(X))
 
-    def _check_values(self, X: Any) -> Any:
+    def check_values(self, X: Any) -> Any:
+        """Refuse values that the map is not defined for, warn of those outside its domain."""
         rows, extent = self.feature_map._check_rows(X, reset=False)
         self.feature_map._check_domain(rows, extent.columns)
         return rows
@@ -383,9 +379,11 @@ class AdditiveMachine:
         """Refuse values that the map is not defined for, warn of those outside its domain."""
         # The map saw an array; the names that the model saw are for its messages. A model of an
         # array leaves those that were read from a file.
-        if self.feature_names is not None and not self.on_codes:
+        if self.on_codes:
+            return
+        if self.feature_names is not None:
             self.feature_map._known_names = self.feature_names
-        self.fitted.check(rows)
+        self.fitted.check_values(rows)
 
     def precision(self, X: Any) -> type:
         """Type of the scores of rows."""
@@ -417,7 +415,7 @@ class AdditiveMachine:
 
         feature_map = self.feature_map
         X = feature_map._foreign_rows(X)
-        xp, table = namespace_of(X), self.score_table()
+        xp, table = namespace_of(X), self.score_table
         if table is None:
             rows = X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float32)
             Z, flat = feature_map.transform(rows), self.weights.reshape(-1, self.n_outputs)
@@ -437,7 +435,7 @@ class AdditiveMachine:
         """Terms of checked rows, [row][feature][output], their means included."""
         n, d = X.shape[0], len(self.weights)
         check_loop(X, d, X, X.shape)
-        precision, table = self.precision(X), self.score_table()
+        precision, table = self.precision(X), self.score_table
         if not self.on_codes:
             X = X.astype(precision, copy=False)
         if table is not None:
@@ -456,7 +454,7 @@ class AdditiveMachine:
         """
         from ...engine.table.dot import sum_table
 
-        table, precision = self.score_table(), np.dtype(self.precision(X))
+        table, precision = self.score_table, np.dtype(self.precision(X))
         if table is None or interpreted():
             return None
         key = (X.dtype, precision)
@@ -505,12 +503,6 @@ class AdditiveMachine:
 
     def shape_functions(self, feature_names: list[str]) -> list[ShapeFunction]:
         """The g_j on a grid, with the density of the data below them: one for each feature."""
-        key = ("shapes", *feature_names)
-        if key not in self._cache:
-            self._cache[key] = self._shape_functions(feature_names)
-        return self._cache[key]
-
-    def _shape_functions(self, feature_names: list[str]) -> list[ShapeFunction]:
         summary = self.summary
         low, high, dtype = summary.low, summary.high, np.dtype(summary.dtype)
         grid = low + np.linspace(0, 1, _GRID)[:, None] * (high - low)
@@ -564,6 +556,7 @@ class AdditiveMachine:
         weights = np.asarray(self.weights, dtype=np.float64)[:, : n_columns(spec, 1)]
         return spec, weights, np.asarray(self.offset, dtype=np.float64)
 
+    @cached_property
     def score_table(self) -> Table | None:
         """The table of the scores in float64; None for maps that have no table of their own.
 
@@ -571,9 +564,7 @@ class AdditiveMachine:
         """
         if "mix" not in self.fitted.spec.arrays and self.fitted.spec.family != "piecewise":
             return None
-        if "table" not in self._cache:
-            self._cache["table"] = self._table_for(np.zeros((1, self.weights.shape[0])))
-        return self._cache["table"]
+        return self._table_for(np.zeros((1, len(self.weights))))
 
 
 def _density_edges(low: float, high: float) -> np.ndarray:
