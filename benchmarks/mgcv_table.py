@@ -25,7 +25,7 @@ import pandas as pd
 from scipy import special
 
 import kernelmaps as km
-from kernelmaps.models.tweedie import Tweedie
+from kernelmaps.models.tweedie import TweedieDistribution
 
 from .harness import RESULTS
 
@@ -53,7 +53,7 @@ def _draw_classes(eta: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _draw_tweedie(eta: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return Tweedie(np.exp(eta), np.ones(len(eta)), 1.5).rvs(rng)
+    return TweedieDistribution(np.exp(eta), np.ones(len(eta)), 1.5).rvs(rng)
 
 
 TABLES = {

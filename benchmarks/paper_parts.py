@@ -21,6 +21,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import kernelmaps as km
 from kernelmaps.design.cosines import least_error
+from kernelmaps.design.rank_tables import _fit_table, _leading
 
 
 class SignCauchyMap(TransformerMixin, BaseEstimator):
@@ -90,6 +91,17 @@ def cover(values: np.ndarray, epsilon: float) -> np.ndarray:
         anchors.append(values[group][[0, -1]].mean())
         values = values[~group]
     return np.array(anchors)
+
+
+def eigen_table(kernel: Any, n_columns: int) -> Any:
+    """Rank-D map of least mean square error on the fine grid, extended to the nodes by Nyström."""
+    points = kernel.fine
+    d = np.ones(points.size) if kernel.values is not None else np.sqrt(np.gradient(points))
+    values, vectors = _leading(kernel.gram(points), d, n_columns)
+    cross = kernel.component(kernel.nodes[:, None], points[None, :])
+    some = values > points.size * np.finfo(float).eps * np.max(values)
+    root = np.where(some, np.sqrt(np.where(some, values, 1.0)), np.inf)
+    return _fit_table(kernel, cross @ (d[:, None] * vectors) / root, kernel.nodes)
 
 
 @km.kernels.register

@@ -37,9 +37,9 @@ from kernelmaps.design.joint import (
     taylor_programs,
 )
 from kernelmaps.design.problem import Cosines, build_problem, cosine_sum
-from kernelmaps.design.rank_tables import eigen_table, grid_kernel
+from kernelmaps.design.rank_tables import grid_kernel
 
-from .paper_parts import sine_map, vlfeat_map
+from .paper_parts import eigen_table, sine_map, vlfeat_map
 
 OUTPUT = Path(__file__).parent / "results" / "reproductions"
 VALUES = np.arange(256.0)

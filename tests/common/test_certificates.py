@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from eigen_tables import eigen_table
 from fitted_examples import map_of_the_plane
 
 import kernelmaps as km
 from benchmarks.error_search import largest_error
+from benchmarks.paper_parts import eigen_table
 from kernelmaps.design.api import make_solver
 from kernelmaps.design.certify import curvature, even_derivative
 from kernelmaps.design.cosines import harmonic_design

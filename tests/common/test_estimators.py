@@ -38,6 +38,7 @@ def test_estimator_checks(estimator):
     assert broken(estimator) == {}
 
 
+@pytest.mark.filterwarnings("ignore:NystroemMap. n_components")  # of few rows
 @pytest.mark.usefixtures("readable")
 @pytest.mark.parametrize("estimator", READABLE, ids=str)
 def test_estimator_checks_of_maps_with_loops_of_others(estimator):

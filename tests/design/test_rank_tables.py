@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from eigen_tables import eigen_table
 from scipy.special import logsumexp
 
 import kernelmaps as km
+from benchmarks.paper_parts import eigen_table
 from kernelmaps.design import rank_tables as tables
 from kernelmaps.design.certify import bound_table_everywhere
 from kernelmaps.design.cosines import harmonic_design, log_p_norm, refined_design

@@ -7,6 +7,7 @@ from scipy import sparse, stats
 import kernelmaps as km
 from kernelmaps.engine import apply, evaluate, projections, record_paths
 from kernelmaps.kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
+from kernelmaps.maps import fourier
 from kernelmaps.maps.fourier import FrequencySampler
 
 pytestmark = pytest.mark.compiled
@@ -292,6 +293,18 @@ def test_fitted_weights_follow_the_rows(kernel, make, seed):
     amplitudes = fitted.spec_.arrays["amplitudes"]
     np.testing.assert_allclose((Z**2).sum(axis=1), (amplitudes[:50] ** 2).sum(), rtol=1e-6)
     assert (amplitudes >= 0).all()
+
+
+def test_descent_finds_the_frequencies_and_weights_of_a_sum_of_cosines(seed):
+    rng = np.random.default_rng(seed)
+    frequencies = 2 * np.column_stack([np.eye(3), np.ones(3)])  # far from each other
+    weights = np.array([0.1, 0.2, 0.3, 0.4])
+    apart = rng.normal(size=(2000, 3))
+    exact = np.cos(apart @ frequencies) @ weights
+    start = frequencies + 0.03 * rng.normal(size=(3, 4)), np.sqrt(np.full(4, 0.25))
+    found, amplitudes = fourier._descend(*start, apart, exact)
+    np.testing.assert_allclose(found, frequencies, atol=0.01)
+    np.testing.assert_allclose(amplitudes**2, weights, atol=0.01)
 
 
 @pytest.mark.parametrize(

@@ -172,12 +172,20 @@ def test_landmarks_of_an_additive_map_are_those_of_each_feature(make, seed):
     np.testing.assert_allclose(ends, [X.min(axis=0), X.max(axis=0)], rtol=1e-15)
 
 
+def test_there_are_at_most_as_many_columns_as_rows():
+    X = np.random.default_rng(0).random((30, 4))
+    with pytest.warns(UserWarning, match="n_components=100000, but .* than the 30 rows"):
+        fitted = km.NystroemMap("gaussian", 10**5, random_state=0).fit(X)
+    assert fitted.transform(X).shape == (30, 30) == fitted.landmarks_.shape[:1] * 2
+    np.testing.assert_allclose(fitted.transform(X) @ fitted.transform(X).T, fitted.kernel_(X))
+
+
 def test_columns_that_the_landmarks_do_not_have_are_zero(seed):
     X = np.repeat(histograms(seed, 3), 20, axis=0)
     Z = km.NystroemMap("exp_chi2", 10, random_state=seed).fit_transform(X)
     assert Z.shape == (60, 10)
     assert np.linalg.matrix_rank(Z) <= 3
-    fitted = km.NystroemMap("chi2", 10).fit(np.zeros((4, 2)))
+    fitted = km.NystroemMap("chi2", 3).fit(np.zeros((4, 2)))
     assert not fitted.transform(np.ones((1, 2))).any()
     assert fitted.residual_ == 0
 

@@ -15,7 +15,8 @@ from .._util.arguments import install_hint
 from .._util.display import plain_number, shortened, signed_number, table_of, two_columns
 from .._util.storage import AnyPath
 from ..data.reading import column_names
-from ..evaluation.model_report import model_report, take
+from ..data.sources import take_rows
+from ..evaluation.model_report import model_report
 from ..export.files import load_with_metadata, open_info
 from ..models.shapes import PairFunction, score_name
 from ..plots.panels import PairFunctionDisplay, ShapeFunctionDisplay
@@ -222,7 +223,7 @@ def _explain_row(model: AnyPath, data: AnyPath, row: int, label: str | None, as_
     output, before = _find_output(output_names(saved.model), label), 0
     for rows in saved.blocks(data, exposure="none"):
         if 0 <= row - before < rows.X.shape[0]:
-            explained = saved.model.explain(take(rows.X, [row - before]), output)
+            explained = saved.model.explain(take_rows(rows.X, [row - before]), output)
             break
         before += rows.X.shape[0]
     else:

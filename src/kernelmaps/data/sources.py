@@ -104,8 +104,19 @@ def joined(blocks: list[Block]) -> Block:
     return Block(stack_rows([block.X for block in blocks]), y, w, exposure=exposure)
 
 
+def take_rows(X: Any, rows: Any) -> Any:
+    """A copy of some rows of an array, sparse matrix, frame or pyarrow table."""
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return X.take(rows) if hasattr(X, "take") and hasattr(X, "schema") else X[rows]
+
+
 def stack_rows(parts: list[Any]) -> Any:
-    """Arrays, sparse matrices or pyarrow tables one below the other."""
+    """Arrays, sparse matrices, frames or pyarrow tables one below the other."""
+    if hasattr(parts[0], "iloc"):
+        import pandas as pd
+
+        return pd.concat(parts)
     if is_sparse(parts[0]):
         return scipy.sparse.vstack(parts, format="csr")
     return pa.concat_tables(parts) if hasattr(parts[0], "combine_chunks") else np.vstack(parts)

@@ -40,7 +40,9 @@ def read_rows_of_numbers(
         with warnings.catch_warnings(action="ignore"):  # they are among the remarks
             rows = encoder.transform(X)
         is_matrix = rows.shape == X.shape and np.asarray(X).dtype.kind in "biuf"
-        remarks = [f"{remark}." for remark in encoder.reader_.remarks]
+        left_out = [fmt for fmt in encoder.reader_.columns if fmt.kind == "left out"]
+        remarks = [f"column {fmt.name!r} left out: {fmt.reason}." for fmt in left_out]
+        remarks += [f"{remark}." for remark in encoder.reader_.notes.remarks]  # unreadable cells
         X, encoder = (X, None) if is_matrix else (rows, encoder)
     with naming_text(owner, X):
         options = {"dtype": "numeric"} | options

@@ -17,6 +17,7 @@ import kernelmaps
 from .._util.arguments import refuse_masked
 from .._util.display import plain_number
 from .._util.threads import evenly_spaced
+from ..data.sources import take_rows
 from ..exceptions import OutOfDomainWarning
 from ..models.gam.predictor import warn_without_exposure
 from ..models.shapes import score_name
@@ -229,7 +230,7 @@ class ReportRows:
             for k in numbers:
                 if 0 <= k - before < X.shape[0]:
                     at = k - before
-                    by_number[k] = take(X, [at]), None if y is None else np.asarray(y)[at]
+                    by_number[k] = take_rows(X, [at]), None if y is None else np.asarray(y)[at]
             before += X.shape[0]
         return by_number
 
@@ -332,13 +333,6 @@ def _typical(scores: np.ndarray) -> dict[str, int]:
         if k not in positions.values():
             positions[f"row {k}, {name} score"] = k
     return positions
-
-
-def take(X: Any, rows: Any) -> Any:
-    """Rows of a frame or an array."""
-    if hasattr(X, "iloc"):
-        return X.iloc[rows]
-    return X.take(rows) if hasattr(X, "take") and hasattr(X, "schema") else X[rows]
 
 
 def _shown(value: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data.sources import stack_rows
+from ..data.sources import stack_rows, take_rows
 from ..exceptions import OutOfDomainWarning
 from ..models.gam.training_rows import one_against_rest
 from ..models.losses import LINKS
@@ -194,9 +194,9 @@ class PredictionScores:
             return None  # of which the rows would have to be known
         parts, n_rows = [], 0
         for X in blocks:
-            parts.append(X[: CHECKED_ROWS - n_rows])
-            n_rows += len(parts[-1])
-            if n_rows == CHECKED_ROWS:
+            parts.append(take_rows(X, np.arange(min(CHECKED_ROWS - n_rows, X.shape[0]))))
+            n_rows += X.shape[0]
+            if n_rows >= CHECKED_ROWS:
                 break
         columns = self.model._columns(stack_rows(parts))
         y = self.truth[: len(columns[0])]

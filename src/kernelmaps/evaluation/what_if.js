@@ -133,9 +133,9 @@ function buildForm() {
   const refresh = [], more = make("div", {class: "inputs"});
   const show = () => {
     const result = whatIf(row), k = F.intercept.length > 1 ? +$("#what-output").value : 0, p = result.probabilities;
-    const ends = result.interval ? `; 95 % interval${p ? "" : " of the mean"} ${result.interval.map(digits).join(" … ")}` : "";
+    const ends = result.interval ? `; 95 % interval${p || F.hazard ? "" : " of the mean"} ${result.interval.map(digits).join(" … ")}` : "";
     const best = p ? p.indexOf(Math.max(...p)) : 0, shown = p && p.length === 2 ? 1 : best;
-    $("#what-words").textContent = p ? `Probability of ${F.classes[shown]}: ${digits(p[shown])}${ends}` : `Prediction ${digits(result.prediction)}${ends}` + (result.deviation ? `; standard deviation of single rows ${digits(result.deviation)}` : "");
+    $("#what-words").textContent = p ? `Probability of ${F.classes[shown]}: ${digits(p[shown])}${ends}` : `${F.hazard ? "Log hazard" : "Prediction"} ${digits(result.prediction)}${ends}` + (result.deviation ? `; standard deviation of single rows ${digits(result.deviation)}` : "");
     if (p) bars($("#what-classes"), F.classes.map((name, i) => [name, p[i]]), false);
     const lines = F.terms.map((term, t) => [term.name, result.terms[t][k]]).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
     const rest = lines.splice(SHOWN_BARS);

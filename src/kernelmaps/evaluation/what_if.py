@@ -45,6 +45,7 @@ def form_data(model: AdditivePredictor, rows: Mapping[str, Sequence[Column]]) ->
         starts[name] = [float(book.numbers(column, "")[0]) for book, column in cells]
     return _pack({
         "link": model.link,
+        "hazard": model.estimator == "AdditiveSurvival",
         "thresholds": getattr(model.fitted_loss, "thresholds", None),
         "outputs": model.output_names,
         "classes": [] if model.classes is None else [str(label) for label in model.classes],

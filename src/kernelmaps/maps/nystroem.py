@@ -25,6 +25,7 @@ expectation.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -72,7 +73,7 @@ class NystroemMap(JointMap):
         or one of a class that was registered. A list has an additive kernel for each feature; a
         function has no name that a file could hold, and is refused.
     n_components : int, default=500
-        Output columns; those of each feature if `additive`.
+        Output columns, at most as many as rows; those of each feature if `additive`.
     landmarks : {"kmeans", "uniform", "rpcholesky"}, default="kmeans"
         How landmarks are chosen: centres of clusters (of each feature if `additive`), rows at
         random, or rows by randomly pivoted Cholesky; see :mod:`kernelmaps.maps.nystroem`. The
@@ -162,12 +163,20 @@ class NystroemMap(JointMap):
 
     def _learn(self, X: Any) -> Spec:
         columns = check_count(self, "n_components", self.n_components)
+        if columns > X.shape[0] and not self.additive:
+            warnings.warn(
+                f"NystroemMap: n_components={columns}, but there are no more landmarks, and so "
+                f"columns, than the {X.shape[0]} rows.",
+                UserWarning,
+                stacklevel=6,
+            )
+            columns = X.shape[0]
         check_choice(self, "landmarks", self.landmarks, LANDMARKS)
         check_flag(self, "additive", self.additive)
         rng = generator(self.random_state)
-        self.kernel_ = self._resolved_kernel(X, rng)
+        self.kernel_ = self._resolve_kernel(X, rng)
         count = self._landmark_count(columns, X.shape[0])
-        points = self._chosen(X, count, rng)
+        points = self._draw_landmarks(X, count, rng)
         if self.additive:
             scalar = [(self.kernel_.feature(d), x) for d, x in enumerate(points.T)]
             grams = [kernel.component(x[:, None], x[None, :]) for kernel, x in scalar]
@@ -181,7 +190,7 @@ class NystroemMap(JointMap):
         self.residual_ = float(np.mean(self._residuals(sample))) / size if size > 0 else 0.0
         return self.spec_
 
-    def _resolved_kernel(self, X: Any, rng: np.random.Generator) -> Any:
+    def _resolve_kernel(self, X: Any, rng: np.random.Generator) -> Any:
         kernel = kernels.get(self.kernel)
         kernel_text(kernel)  # refuses what no file could name
         if self.additive and not isinstance(kernel, kernels.AdditiveKernel):
@@ -217,7 +226,7 @@ class NystroemMap(JointMap):
             raise argument_error(self, "n_landmarks", count, f"at least n_components={columns}")
         return min(count, n_rows)
 
-    def _chosen(self, X: Any, count: int, rng: np.random.Generator) -> np.ndarray:
+    def _draw_landmarks(self, X: Any, count: int, rng: np.random.Generator) -> np.ndarray:
         """Landmarks as rows, in float64."""
         n = X.shape[0]
         if count == n or self.landmarks == "uniform":

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing, assert_all_finite
+from sklearn.utils import _safe_indexing, assert_all_finite, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
@@ -17,9 +17,11 @@ from ..data.columns import is_missing, is_series, raw_column
 from ..data.targets import number_values
 from ..exceptions import SuspectColumnWarning
 
-# Classes from which on a fit is long: AdditiveSVC takes 5 s for 300 of 5,000 rows and five columns,
-# AdditiveClassifier 2 s for 30 of 3,000 rows.
-_MANY_CLASSES = 1000
+_MANY_CLASSES = 1000  # from which on a fit is long
+# For a class, a row and five columns: AdditiveSVC takes 8 s for 100 classes of 3,000 rows,
+# AdditiveClassifier 40 s for 300.
+_SECONDS = 3e-5
+_LONGEST_FIT = 300.0  # seconds that a fit of many classes may be expected to take
 _FEW_LABELS = 20  # up to so many classes scikit-learn has no warning to give
 
 
@@ -88,10 +90,10 @@ def missing_targets(y: Any) -> np.ndarray:
     return np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
 
 
-def without_rows(missing: np.ndarray, X: Any, *beside: Any) -> list[Any]:
-    """X, and weights or exposures that are beside it, without some rows."""
+def without_rows(missing: np.ndarray, X: Any, *row_data: Any) -> list[Any]:
+    """X, and weights or exposures of its rows, without some rows."""
     rows = np.flatnonzero(~missing)
-    parts = (X, *(None if item is None else np.asarray(item) for item in beside))
+    parts = (X, *(None if item is None else np.asarray(item) for item in row_data))
     return [None if values is None else _safe_indexing(values, rows) for values in parts]
 
 
@@ -135,14 +137,58 @@ def coded_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     check_classification_targets(y)
     classes = np.unique(y)
     if len(classes) > _MANY_CLASSES:
-        warnings.warn(
-            f"y has {len(classes)} classes, and each is a problem of its own, which takes long. "
-            "If y holds numbers to predict, use a regressor; StreamingRidgeClassifier solves all "
-            "classes by one factorisation.",
-            SuspectColumnWarning,
-            stacklevel=2,
+        seconds = _SECONDS * len(classes) * len(y)
+        message = (
+            f"y has {len(classes)} classes, and each is a problem of its own: for {len(y)} rows "
+            f"about {max(1, round(seconds / 60))} minutes or more. If y holds numbers to predict, "
+            "use a regressor; StreamingRidgeClassifier solves all classes by one factorisation."
         )
+        if seconds > _LONGEST_FIT:
+            raise ValueError(message)
+        warnings.warn(message, SuspectColumnWarning, stacklevel=2)
     return classes, np.searchsorted(classes, y)
+
+
+def check_classes(owner: Any, classes: np.ndarray) -> None:
+    """Raise ValueError if there is one class only."""
+    if len(classes) < 2:
+        raise ValueError(
+            f"{type(owner).__name__} needs examples of at least 2 classes; y has only one class, "
+            f"{classes[0]!s}."
+        )
+
+
+def weigh_classes(owner: Any, y: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Weights of rows times those of their classes, of which two or more must have some."""
+    if owner.class_weight is not None:
+        weight = weight * weights_by_class(owner, y)[codes]
+    if np.count_nonzero(np.bincount(codes, weight)) < 2:
+        raise ValueError(
+            f"{type(owner).__name__}: rows of positive weight belong to only one class; check "
+            "sample_weight and class_weight."
+        )
+    return weight
+
+
+def weights_by_class(owner: Any, y: np.ndarray) -> np.ndarray:
+    """Factors of the weights of the rows of each class, by `class_weight`."""
+    name, class_weight, classes = type(owner).__name__, owner.class_weight, owner.classes_
+    unknown = set(class_weight if isinstance(class_weight, Mapping) else ())
+    unknown -= set(classes.tolist())
+    if unknown:
+        warnings.warn(
+            f"{name}: class_weight has {next(iter(unknown))!r}, which is not a class in y: its "
+            "weight has no effect. Check the names of the classes: "
+            f"{', '.join(map(repr, classes[:5].tolist()))}.",
+            UserWarning,
+            stacklevel=5,
+        )
+    factors = compute_class_weight(class_weight, classes=classes, y=y)
+    if not (np.isfinite(factors).all() and (factors >= 0).all()):
+        raise ValueError(
+            f"{name}: class_weight must hold finite numbers >= 0, got {class_weight!r}."
+        )
+    return factors
 
 
 def weights_of(owner: Any, sample_weight: Any, n: int) -> np.ndarray:

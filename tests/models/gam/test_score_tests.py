@@ -123,10 +123,10 @@ def test_screening_passes_what_is_significant(seed, monkeypatch):
     pairs = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
     y = y - y.mean()
     tables = sums_by_pair(pairs, coarse, rows.codes, [np.ones(2000), -y])
-    passed = score_tests.screened_pairs(pairs, tables, bases, float(y.var()))
+    passed = score_tests.screen_pairs(pairs, tables, bases, float(y.var()))
     assert (1, 3) in passed
     monkeypatch.setattr(score_tests, "SCORE_TEST", replace(SCORE_TEST, batch=1))
-    one_by_one = score_tests.screened_pairs(pairs, tables, bases, float(y.var()))
+    one_by_one = score_tests.screen_pairs(pairs, tables, bases, float(y.var()))
     assert one_by_one == pytest.approx(passed)
 
 

@@ -101,7 +101,7 @@ def test_weights_of_coded_rows_have_the_scores_of_weights_of_the_map(case, seed)
     constant = np.ptp(dense(X), axis=0) == 0
     assert not expanded[constant].any()
     used = np.arange(expanded.shape[1]) < bands.widths[:, None]
-    scores = phi @ expanded[used] - columns.absorbed(weights)
+    scores = phi @ expanded[used] - columns.intercept_shift(weights)
     np.testing.assert_allclose(rows.scores(w), scores, atol=1e-10 * np.abs(scores).max())
 
 

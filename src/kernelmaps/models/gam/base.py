@@ -204,7 +204,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         return total + self._row_values(offset, n, "offset")
 
     def _row_values(self, values: Any, n: int, name: str) -> np.ndarray:
-        """Finite numbers that stand beside n rows: offsets, say."""
+        """Finite numbers, one for each of n rows: offsets, say."""
         refuse_masked(self, name, values)
         problem = f"{type(self).__name__}: {name} must hold {n} finite numbers, one for each row"
         try:
@@ -279,18 +279,18 @@ class GeneralizedAdditiveModel(BaseEstimator):
             )
         return load_table(X, y, sample_weight, exposure)
 
-    def _with_targets(self, X: Any, y: Any, *beside: Any) -> tuple[Any, ...]:
+    def _with_targets(self, X: Any, y: Any, *row_data: Any) -> tuple[Any, ...]:
         """The rows that have a target; those without one in a series are left out, as of a file."""
         if y is None or isinstance(y, str):
-            return X, y, *beside
+            return X, y, *row_data
         from_table, name = is_series(y), str(getattr(y, "name", None) or "y")
         y = y if self._of_labels else numbers_in_text(self, y)
         missing = missing_targets(y) if from_table else np.zeros(0, bool)
         if not missing.any() or missing.all() or len(missing) != len(X):
-            return X, y, *beside
+            return X, y, *row_data
         warn_of_gaps(type(self).__name__, name, int(missing.sum()))
-        X, *beside_rows = without_rows(missing, X, *beside)
-        return X, np.asarray(y)[~missing], *beside_rows
+        X, *data_left = without_rows(missing, X, *row_data)
+        return X, np.asarray(y)[~missing], *data_left
 
     def _fit_source(self, source: Source) -> None:
         """Fit to rows that are read anew for each pass."""
@@ -421,23 +421,15 @@ class GeneralizedAdditiveModel(BaseEstimator):
 
         A consecutive number with an effect may be a time. Columns that parameters name stay.
         """
+        terms = self.predictor_.terms if self.reader_.named else []
         given = str([self.terms, self.interactions, self.constraints, self.smoothing])
-        reasons = {}
-        for term in self.predictor_.terms if self.reader_.named else ():
-            (column, *others), p = (columns[j] for j in term.columns), float(term.p_value.min())
-            if (
-                not others
-                and p > NO_EFFECT
-                and numbers_rows(column)
-                and repr(column.name) not in given
-            ):
-                reasons[column.name] = (
-                    f"its values number the rows, without an effect (p = {p:.2g})"
-                )
-        for term in self.predictor_.terms:
-            if len(term.columns) > 1:
-                for j in term.columns:
-                    reasons.pop(columns[j].name, None)
+        in_pairs = {j for term in terms if len(term.columns) > 1 for j in term.columns}
+        p_values = {j: float(t.p_value.min()) for t in terms for j in {*t.columns} - in_pairs}
+        reasons = {
+            columns[j].name: f"its values number the rows, without an effect (p = {p:.2g})"
+            for j, p in p_values.items()
+            if p > NO_EFFECT and repr(columns[j].name) not in given and numbers_rows(columns[j])
+        }
         if not 0 < len(reasons) < len(columns):
             return columns
         self._set_reader(self.reader_.leave_out(reasons, type(self).__name__, stacklevel=6))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils import _safe_indexing, column_or_1d, compute_class_weight
+from sklearn.utils import _safe_indexing, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,7 +18,7 @@ from ..._util.storage import all_or_nothing
 from ...data.columns import is_frame, without_named
 from ...data.sources import Source
 from ...data.tables import is_in_memory
-from ..inputs import coded_labels, targets_of, weights_of
+from .. import inputs
 from ..losses import BinomialCounts, JointLoss, Loss, Multinomial
 from ..rows.basis import count_levels
 from .base import GeneralizedAdditiveModel
@@ -209,7 +209,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             )
         successes, trials = self._counts(X, y, trials)
         n_rows = len(trials)
-        weight = weights_of(self, sample_weight, n_rows)
+        weight = inputs.weights_of(self, sample_weight, n_rows)
         weight = self._scaled_weights(weight, trials)
         weight = np.concatenate([weight * successes, weight * (trials - successes)])
         rows = np.tile(np.arange(n_rows), 2)
@@ -221,7 +221,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
     def _counts(self, X: Any, y: Any, trials: Any) -> tuple[np.ndarray, np.ndarray]:
         """Successes and trials of the rows of X, checked."""
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-        counts = targets_of(self, y, n_rows), self._row_values(trials, n_rows, "trials")
+        counts = inputs.targets_of(self, y, n_rows), self._row_values(trials, n_rows, "trials")
         try:
             successes, trials = (values.astype(np.float64) for values in counts)
             are_whole = not (successes % 1).any() and not (trials % 1).any()
@@ -282,26 +282,20 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         self, y: np.ndarray, weight: np.ndarray, exposure: Any = None
     ) -> tuple[tuple[np.ndarray, ...], list[Loss], np.ndarray]:
         y = column_or_1d(y, warn=True)
-        self.classes_, codes = coded_labels(y)
+        self.classes_, codes = inputs.coded_labels(y)
         if self._loss.is_ordered and self._order is not None:
             self.classes_, codes = self._ordered_codes(y, self._order)
         else:
             self._warn_of_guessed_order()
         self._check_classes()
-        if self.class_weight is not None:
-            weight = weight * self._weights_by_class(y)[codes]
-        if np.count_nonzero(np.bincount(codes, weight)) < 2:
-            raise ValueError(
-                "AdditiveClassifier: rows of positive weight belong to only one class; check "
-                "sample_weight and class_weight."
-            )
+        weight = inputs.weigh_classes(self, y, codes, weight)
         targets = one_against_rest(codes, self._positive_codes())
         targets = tuple(values.astype(np.float64) for values in targets)
         return targets, [self._loss.for_targets(values, weight) for values in targets], weight
 
     def _codes_of_rows(self, y: Any, n: int) -> np.ndarray:
         """Indices of the classes of rows, which the fit must know."""
-        y = targets_of(self, y, n)
+        y = inputs.targets_of(self, y, n)
         unknown = ~np.isin(y, self.classes_)
         if unknown.any():
             raise ValueError(
@@ -332,7 +326,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         self._check_classes()
         factors = None
         if self.class_weight is not None:
-            factors = self._weights_by_class(self.classes_)
+            factors = inputs.weights_by_class(self, self.classes_)
             if isinstance(self.class_weight, str):  # "balanced": by the rows of each class
                 factors = counts.sum() / (len(counts) * counts)
             weights = factors * weights
@@ -368,35 +362,12 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             )
 
     def _check_classes(self) -> None:
-        if len(self.classes_) < 2:
-            raise ValueError(
-                "AdditiveClassifier needs examples of at least 2 classes; y has only one class, "
-                f"{self.classes_[0]!s}."
-            )
+        inputs.check_classes(self, self.classes_)
         if not self._loss.n_outputs(len(self.classes_)):
             raise ValueError(
                 f"AdditiveClassifier: {self.loss!r} has other thresholds than y has classes, "
                 f"{len(self.classes_)}: give one less than classes, or None."
             )
-
-    def _weights_by_class(self, y: np.ndarray) -> np.ndarray:
-        unknown = set(self.class_weight if isinstance(self.class_weight, Mapping) else ())
-        unknown -= set(self.classes_.tolist())
-        if unknown:
-            warnings.warn(
-                f"AdditiveClassifier: class_weight has {next(iter(unknown))!r}, which is not a "
-                "class in y: its weight has no effect. Check the names of the classes: "
-                f"{', '.join(map(repr, self.classes_[:5].tolist()))}.",
-                UserWarning,
-                stacklevel=5,
-            )
-        factors = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
-        if not (np.isfinite(factors).all() and (factors >= 0).all()):
-            raise ValueError(
-                "AdditiveClassifier: class_weight must hold finite numbers >= 0, got "
-                f"{self.class_weight!r}."
-            )
-        return factors
 
     def _positive_codes(self) -> list[float]:
         """The class (its index) that each output calls +1."""

@@ -39,8 +39,8 @@ from .levels import (
     NewLevels,
     level_deviation,
     new_levels,
+    separate_levels,
     variance_interval,
-    without_levels,
 )
 from .pairs import PAIRS
 from .predictor import AdditivePredictor, FittedTerm, LevelPosterior, Posterior
@@ -93,7 +93,7 @@ def build_predictor(
         or max(float(fit.edf[span].sum()) for fit in model.fits) >= PAIRS.min_edf
     ]
     outputs = []
-    fits, effects = without_levels(model)
+    fits, effects = separate_levels(model)
     if model.joint is not None:
         losses = [model.joint.loss] * len(fits)
     for k, (loss, all_coefficients) in enumerate(zip(losses, model.fits, strict=True)):

@@ -26,7 +26,7 @@ from .bases import empty_basis
 from .design import AdditiveDesign
 from .fitting import FittedDesign, RoughFit, RoughModel, fit_outputs, fit_outputs_roughly
 from .pairs import PAIRS, coarse_codes, marginal_basis
-from .score_tests import SCORE_TEST, compute_p_values, screened_pairs
+from .score_tests import SCORE_TEST, compute_p_values, screen_pairs
 from .terms import GamSettings, Pair
 from .training_rows import DesignTerm
 
@@ -209,7 +209,7 @@ class InteractionSearch:
         for k, (loss, fit) in enumerate(zip(self.losses, model.fits, strict=True)):
             at_fit = design.terms, fit.beta, loss, k
             tables = rows.derivative_tables(*at_fit, pairs, coarse, ("curvature", "gradient"))
-            screened = screened_pairs(pairs, tables, marginal_bases, fit.dispersion)
+            screened = screen_pairs(pairs, tables, marginal_bases, fit.dispersion)
             if not screened:
                 continue
             place = {pair: at for at, pair in enumerate(pairs) if pair in screened}

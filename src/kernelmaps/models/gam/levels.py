@@ -85,16 +85,16 @@ class LevelEffects:
         return covariance, self.variances + np.sum(self.deviations**2, axis=1)
 
 
-def without_levels(model: FittedDesign) -> tuple[list[PenalisedFit], list[LevelEffects]]:
+def separate_levels(model: FittedDesign) -> tuple[list[PenalisedFit], list[LevelEffects]]:
     """The fits without the levels of a large factor, and their effects if there is one."""
     for term, _, _ in model.design.slices():
         if isinstance(term.basis, LevelBasis):
-            both = [centred(fit, term.counts) for fit in model.fits]
+            both = [centre_levels(fit, term.counts) for fit in model.fits]
             return [fit for fit, _ in both], [effects for _, effects in both]
     return model.fits, []
 
 
-def centred(fit: PenalisedFit, counts: np.ndarray) -> tuple[PenalisedFit, LevelEffects]:
+def centre_levels(fit: PenalisedFit, counts: np.ndarray) -> tuple[PenalisedFit, LevelEffects]:
     """A fit without its levels, whose mean effect is part of the intercept, and their effects.
 
     `counts` are the weights of the levels.

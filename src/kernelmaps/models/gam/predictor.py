@@ -761,13 +761,15 @@ class AdditivePredictor:
 # -- losses and exposures, for estimators, too ----------------------------------------------------
 
 
-def check_exposures(exposure: np.ndarray, n_rows: int) -> np.ndarray:
-    """Exposures, which must be positive."""
+def check_exposures(
+    exposure: np.ndarray, n_rows: int, place: Callable[[int], str] = "row {}".format
+) -> np.ndarray:
+    """Exposures, which must be positive; `place` says where a row is, for messages."""
     exposure = np.asarray(exposure, dtype=np.float64)
     good = np.isfinite(exposure) & (exposure > 0)
     if len(exposure) != n_rows or not good.all():
         row = int(np.argmin(good))
-        where = f", got {len(exposure)}" if good.all() else f"; row {row} has {exposure[row]:g}"
+        where = f", got {len(exposure)}" if good.all() else f"; {place(row)} has {exposure[row]:g}"
         raise ValueError(
             f"AdditiveRegressor: exposure (numbers of trials, say) must hold {n_rows} positive "
             f"numbers, one for each row{where}."

@@ -397,9 +397,9 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         intervals, owner = self._intervals(X, level, exposure, offset), "AdditiveRegressor"
         if calibration is not None:
             rows = _calibration_rows(calibration)
-            beside = rows.get("exposure"), rows.get("offset")
-            warn_without_exposure(self, f"{owner}: rows of calibration", *beside)
-            of_calibration = self._intervals(rows["X"], level, *beside)
+            units = rows.get("exposure"), rows.get("offset")
+            warn_without_exposure(self, f"{owner}: rows of calibration", *units)
+            of_calibration = self._intervals(rows["X"], level, *units)
             y = self._numbers(targets_of(self, rows["y"], len(of_calibration)))
             return conformal_interval(intervals, of_calibration, y, level, owner)
         if self.loss_.has_distribution:

@@ -60,7 +60,7 @@ SCORE_TEST = ScoreTestOptions()
 _RIDGE = 1e-9  # in units of the mean weight: rows and columns of a table both have its constant
 
 
-def screened_pairs(
+def screen_pairs(
     pairs: Sequence[tuple[int, int]], tables: np.ndarray,
     marginal_bases: dict[int, MarginalBasis], dispersion: float,
 ) -> dict[tuple[int, int], float]:  # fmt: skip

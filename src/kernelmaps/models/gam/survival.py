@@ -192,14 +192,14 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         self._exposed = offset is not None
         return self
 
-    def _load(self, X: Any, y: Any, *beside: Any) -> tuple[Any, ...]:
+    def _load(self, X: Any, y: Any, *row_data: Any) -> tuple[Any, ...]:
         """Rows in memory; of a file or a frame, the columns that are named."""
         owner = type(self).__name__
         named = isinstance(y, tuple | list) and [type(item) for item in y] == [str, str]
-        X, *values = without_named(owner, X, *(y if named else [y]), *beside)
-        y, beside = (tuple(values[:2]) if named else values[0]), tuple(values[1 + named :])
+        X, *values = without_named(owner, X, *(y if named else [y]), *row_data)
+        y, row_data = (tuple(values[:2]) if named else values[0]), tuple(values[1 + named :])
         if is_frame(X) or is_in_memory(X):
-            return X, y, *beside
+            return X, y, *row_data
         if isinstance(X, str | os.PathLike) and not os.path.exists(X):
             raise FileNotFoundError(f"{owner}: there is no file {os.fspath(X)!r}.")
         if not fits_in_memory(X):
@@ -213,12 +213,12 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
                 f'fit(path, ("time", "event")), got {y!r}.'
             )
         file = open_table(X)
-        roles = {item for item in (*y, *beside) if isinstance(item, str)}
+        roles = {item for item in (*y, *row_data) if isinstance(item, str)}
         column_positions(file.names, sorted(roles), str(file.path))
         table = file.table()
         values = [
             read_complete_column(table, item, file.locate_row) if isinstance(item, str) else item
-            for item in (*y, *beside)
+            for item in (*y, *row_data)
         ]
         features = table.select([name for name in file.names if name not in roles])
         return features, tuple(values[:2]), *values[2:]

@@ -35,6 +35,7 @@ from ..rows.normal_equations import NormalEquations
 from ..rows.term_rows import StreamedTermRows, SumOverChunks, TermRows, fold_chunks
 from .codebooks import SAMPLE_ROWS, Codebook, LevelCounts, encode_columns, value_range
 from .pairs import CoarseCodes, PairCodes, PairTerm, sums_by_pair
+from .predictor import check_exposures
 from .surfaces import Surface
 from .terms import Pair, Shapes
 
@@ -281,17 +282,12 @@ class RowChecks:
     def __call__(self, chunk: Block) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         weight = self.weights(chunk)
         offset = np.zeros(len(weight))
-        if chunk.exposure is not None:
-            exposure = np.asarray(chunk.exposure, np.float64)
-            good = np.isfinite(exposure) & (exposure > 0)
-            if not good.all():
-                raise ValueError(
-                    f"{self.owner}: exposure must hold positive numbers, one for each row: "
-                    f"{chunk.place(int(np.argmin(good)))}."
-                )
+        exposure = chunk.exposure
+        if exposure is not None:
+            exposure = check_exposures(exposure, len(chunk), chunk.place)
         y = self.targets(chunk)
         if self.classes is None:
-            if chunk.exposure is not None and self.loss is not None:
+            if exposure is not None and self.loss is not None:
                 y, weight, offset = self.loss.with_exposure(y, weight, exposure)
             # One valid target more: whether some are positive is a question for all chunks.
             valid = self.loss.valid_target if self.loss else 1.0

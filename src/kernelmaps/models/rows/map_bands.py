@@ -239,7 +239,7 @@ class TwoValuedColumns:
         out[~self.is_two_valued, : weights.shape[1]] = weights[self._place[0][~self.is_two_valued]]
         return out
 
-    def absorbed(self, weights: np.ndarray) -> np.ndarray:
+    def intercept_shift(self, weights: np.ndarray) -> np.ndarray:
         """What the intercepts of coded rows have more than those of ψ: Σ ⟨w_j, ψ_j(r)⟩."""
         return self.at_reference @ self._expand(weights)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils import column_or_1d, compute_class_weight
+from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import (
     _check_partial_fit_first_call,
@@ -20,8 +20,7 @@ from ..._util.arguments import check_choice, check_number
 from ..._util.devices import is_foreign
 from ..._util.schema import boolean, labels, number
 from ..._util.storage import all_or_nothing
-from .. import decision
-from ..inputs import coded_labels, real_targets, refuse_training_on_gpu, weights_of
+from .. import decision, inputs
 from .base import AdditiveSVM, refuse_outputs, takes_chunks
 from .inputs import is_indicators
 from .problem import Targets
@@ -230,7 +229,7 @@ class AdditiveSVC(decision.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
         self : AdditiveSVC
             The model after this chunk.
         """
-        refuse_training_on_gpu(self, "partial_fit", X, y, sample_weight)
+        inputs.refuse_training_on_gpu(self, "partial_fit", X, y, sample_weight)
         is_first = not hasattr(self, "machine_")
         has_labels = is_indicators(self, y) or (self._multilabel and not is_first)
         refuse_outputs(type(self).__name__, "partial_fit", labels=has_labels)
@@ -253,9 +252,11 @@ class AdditiveSVC(decision.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
             raise ValueError(
                 f"{name}: class_weight='balanced' needs all labels at once; pass a dict of weights."
             )
-        targets = self._weigh_classes(
-            np.searchsorted(self.classes_, y), weights_of(self, sample_weight, len(y)), y
-        )
+        codes = np.searchsorted(self.classes_, y)
+        weight = inputs.weights_of(self, sample_weight, len(y))
+        if self.class_weight is not None:
+            weight = weight * inputs.weights_by_class(self, y)[codes]
+        targets = Targets(codes, self._outputs(), weight)
         if len(np.unique(targets.y[targets.weight > 0])) < 2:
             warnings.warn(
                 f"{name}: all rows of this chunk belong to one class, so little or nothing can be "
@@ -267,24 +268,14 @@ class AdditiveSVC(decision.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
         return self
 
     def _targets(self, y: np.ndarray, weight: np.ndarray) -> Targets:
-        name = type(self).__name__
         self._multilabel = y.ndim == 2 and y.shape[1] > 1
         if self._multilabel:
             return self._indicator_targets(y, weight)
         y = y if y.ndim == 1 else column_or_1d(y, warn=True)
-        self.classes_, codes = coded_labels(y)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"{name} needs examples of at least 2 classes; y has only one class, "
-                f"{self.classes_[0]!s}."
-            )
-        targets = self._weigh_classes(codes, weight, y)
-        if np.count_nonzero(np.bincount(codes, targets.weight)) < 2:
-            raise ValueError(
-                f"{name}: examples of positive weight belong to only one class; check "
-                "sample_weight and class_weight."
-            )
-        return targets
+        self.classes_, codes = inputs.coded_labels(y)
+        inputs.check_classes(self, self.classes_)
+        weight = inputs.weigh_classes(self, y, codes, weight)
+        return Targets(codes, self._outputs(), weight)
 
     def _indicator_targets(self, y: np.ndarray, weight: np.ndarray) -> Targets:
         """Targets of rows with several labels, each of which is a problem of its own."""
@@ -302,18 +293,6 @@ class AdditiveSVC(decision.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
             )
         self.classes_ = np.arange(y.shape[1])
         return Targets(np.asarray(y, np.float64), self._outputs(), weight)
-
-    def _weigh_classes(self, codes: np.ndarray, weight: np.ndarray, y: np.ndarray) -> Targets:
-        """Targets of classes, with the weights of these."""
-        if self.class_weight is not None:
-            of_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
-            if not (np.isfinite(of_class).all() and (of_class >= 0).all()):
-                raise ValueError(
-                    f"{type(self).__name__}: class_weight must hold finite numbers >= 0, got "
-                    f"{self.class_weight!r}."
-                )
-            weight = weight * of_class[codes]
-        return Targets(codes, self._outputs(), weight)
 
     def _check_parameters(self) -> np.ndarray | None:
         check_choice(self, "multi_class", self.multi_class, ("ovr", "ovo"))
@@ -606,10 +585,10 @@ class AdditiveSVR(decision.ScoresAnywhere, RegressorMixin, AdditiveSVM):
         self : AdditiveSVR
             The model after this chunk.
         """
-        refuse_training_on_gpu(self, "partial_fit", X, y, sample_weight)
+        inputs.refuse_training_on_gpu(self, "partial_fit", X, y, sample_weight)
         is_first = not hasattr(self, "machine_")
         X, y = self._check_chunk(X, y)
-        weight = weights_of(self, sample_weight, len(y))
+        weight = inputs.weights_of(self, sample_weight, len(y))
         if is_first:
             targets = self._targets(y, weight)
         else:
@@ -624,7 +603,7 @@ class AdditiveSVR(decision.ScoresAnywhere, RegressorMixin, AdditiveSVM):
         y = column_or_1d(y, warn=True)
         if y.dtype.kind not in "fiubO":
             raise ValueError(f"{name}: y must be numbers, got {y.dtype}.")
-        y = real_targets(y, name)
+        y = inputs.real_targets(y, name)
         centre = np.average(y, weights=weight) if self.fit_intercept else 0.0
         self._centre = float(centre)
         return Targets(y - self._centre, np.zeros(1), weight, self._centre)

@@ -78,16 +78,12 @@ class FittedMap:
         """Sparse rows as dense ones, where the map does not take 0 to 0."""
         return rows.toarray() if is_sparse(rows) and not zero_at_zero(self.spec) else rows
 
-    def check(self, rows: Any) -> None:
-        """Refuse values that the map is not defined for, warn of those outside its domain."""
-        if not self.on_codes:
-            self._check_values(rows)
-
     def block(self, X: Any) -> Any:
         """One block of values, checked."""
-        return self.dense_unless_sparse_helps(self._check_values(X))
+        return self.dense_unless_sparse_helps(self.check_values(X))
 
-    def _check_values(self, X: Any) -> Any:
+    def check_values(self, X: Any) -> Any:
+        """Refuse values that the map is not defined for, warn of those outside its domain."""
         rows, extent = self.feature_map._check_rows(X, reset=False)
         self.feature_map._check_domain(rows, extent.columns)
         return rows
@@ -383,9 +379,11 @@ class AdditiveMachine:
         """Refuse values that the map is not defined for, warn of those outside its domain."""
         # The map saw an array; the names that the model saw are for its messages. A model of an
         # array leaves those that were read from a file.
-        if self.feature_names is not None and not self.on_codes:
+        if self.on_codes:
+            return
+        if self.feature_names is not None:
             self.feature_map._known_names = self.feature_names
-        self.fitted.check(rows)
+        self.fitted.check_values(rows)
 
     def precision(self, X: Any) -> type:
         """Type of the scores of rows."""

@@ -254,7 +254,7 @@ def solve_group(
     return replace(
         solution,
         weights=columns.band_weights(solution.weights),
-        intercept=solution.intercept - columns.absorbed(solution.weights),
+        intercept=solution.intercept - columns.intercept_shift(solution.weights),
     )
 
 
