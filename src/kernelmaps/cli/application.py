@@ -73,40 +73,23 @@ Data = Annotated[
 ]
 Target = Annotated[
     str | None,
-    typer.Option(
-        "--target", "-t", metavar="COLUMN", help="Column to predict; 'y' if there is one."
-    ),
+    typer.Option("--target", "-t", help="Column to predict; 'y' if there is one."),
 ]
-Columns = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMNS", help="Features to use, by name, separated by commas."),
-]
+Columns = Annotated[str | None, typer.Option(help="Features to use, by name, separated by commas.")]
 Drop = Annotated[
     str | None,
-    typer.Option(
-        metavar="COLUMNS",
-        help="Instead: columns to exclude, such as an ID, separated by commas.",
-    ),
+    typer.Option(help="Instead: columns to exclude, such as an ID, separated by commas."),
 ]
 Normalize = Annotated[
-    str,
-    typer.Option(metavar="NORM", help="Scale rows to norm 1 first: l1 (histograms), l2 or none."),
+    str, typer.Option(help="Scale rows to norm 1 first: l1 (histograms), l2 or none.")
 ]
 TaskOption = Annotated[
-    str,
-    typer.Option(
-        "--task",
-        metavar="TASK",
-        help="classification, regression, or auto: judge by the target.",
-    ),
+    str, typer.Option("--task", help="classification, regression, or auto: judge by the target.")
 ]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A .kmap file made by fit.")]
 Exposure = Annotated[
     str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Column of exposures, for --loss poisson, gamma, …; later: that of fit.",
-    ),
+    typer.Option(help="Column of exposures, for --loss poisson, gamma, …; later: that of fit."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -235,13 +218,14 @@ def _warnings_as_lines(prefix: str, fits: bool) -> Iterator[None]:
 
 
 def _name_values(function: Callable[..., None]) -> None:
-    """Say in the help what an option takes; a flag takes nothing."""
+    """Say in the help what an option takes: a column, a file, a number; a flag takes nothing."""
     words = {bool: "", Path: "FILE", int: "INTEGER", float: "NUMBER"}
-    for hint in get_type_hints(function, include_extras=True).values():
+    for name, hint in get_type_hints(function, include_extras=True).items():
         option = next(iter(getattr(hint, "__metadata__", ())), None)
-        if isinstance(option, typer.models.OptionInfo) and option.metavar is None:
+        if isinstance(option, typer.models.OptionInfo):
             kind = (*get_args(hint.__origin__), hint.__origin__)[0]
-            option.metavar = words.get(kind, "TEXT")
+            takes_column = name in ("target", "event", "exposure", "sample_weight")
+            option.metavar = "COLUMN" if takes_column else words.get(kind, "TEXT")
 
 
 def _options(function: Callable[..., None]) -> dict[str, str]:

@@ -75,7 +75,6 @@ class FitSettings(cli.FileOptions):
     model: Annotated[
         str | None,
         typer.Option(
-            metavar="MODEL",
             help="gam: a sum of functions of single columns and pairs, whose smoothness is "
             "estimated; svm: such a sum on a map, with a fixed C; ridge: linear on any map. "
             "Default: gam; with --map or --C, and for sparse rows: svm.",
@@ -86,7 +85,6 @@ class FitSettings(cli.FileOptions):
         str | None,
         typer.Option(
             "--map",
-            metavar="MAP",
             help="Map and settings, e.g. HomogeneousMap(kernel=chi2,n_components=5), or a map's "
             ".kmap file. Default: SplineMap (svm), none (ridge).",
         ),
@@ -122,10 +120,7 @@ class FitSettings(cli.FileOptions):
     ] = None
     loss: Annotated[
         str | None,
-        typer.Option(
-            metavar="LOSS",
-            help="Loss: log_loss, poisson, tweedie, quantile:0.9, …; of an SVM hinge, …",
-        ),
+        typer.Option(help="Loss: log_loss, poisson, tweedie, quantile:0.9, …; of an SVM hinge, …"),
     ] = None
     max_iter: Annotated[int | None, typer.Option(help="Most steps of the solver.")] = None
     tol: Annotated[
@@ -134,19 +129,17 @@ class FitSettings(cli.FileOptions):
     event: Annotated[
         str | None,
         typer.Option(
-            metavar="COLUMN",
             help="GAM of survival: column that says whether the time in --target ended with an "
             "event (1) or was censored (0).",
         ),
     ] = None
     exposure: cli.Exposure = None
     sample_weight: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="GAM: column of weights of the rows.")
+        str | None, typer.Option(help="GAM: column of weights of the rows.")
     ] = None
     holdout: Annotated[
         str,
         typer.Option(
-            metavar="ROWS",
             help="Rows that are scored, one in five, by a model that has not seen them: the last "
             "ones, random ones, or none (then the training rows are scored). auto: last, where a "
             "date orders the rows, else random. The saved model is fitted on all rows.",

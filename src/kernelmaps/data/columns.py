@@ -488,26 +488,25 @@ def describe_collinear(columns: Sequence[Column]) -> dict[str, str]:
         twin, varies = first.setdefault(groups, column), groups[1].strip(b"\0")
         if twin is not column and varies and _partition(twin) == _partition(column):
             ends[column.name] = f"repeats {twin.name!r}, {_ADVICE}"
-    names = [name for column in first.values() if column.codes is None for name in [column.name]]
-    values = [column.values for column in first.values() if column.codes is None]
-    sample = np.column_stack([*(item[rows] for item in values), np.zeros(len(rows))])
+    numbers = [column for column in first.values() if column.codes is None]
+    sample = np.column_stack([*(item.values[rows] for item in numbers), np.zeros(len(rows))])
     with np.errstate(all="ignore"):
         mean, scale = sample.mean(axis=0), sample.std(axis=0)
         sample = (sample - mean) / np.where(scale > 0, scale, 1.0)
-    if not (len(values) <= min(_MOST_NUMBERS, len(rows) - 2) and np.isfinite(sample).all()):
+    if not (len(numbers) <= min(_MOST_NUMBERS, len(rows) - 2) and np.isfinite(sample).all()):
         return ends
     R, independent = np.linalg.qr(sample, mode="r"), list[int]()
-    for j, name in enumerate(names):
+    for j, column in enumerate(numbers):
         if abs(R[j, j]) > 1e-8 * np.sqrt(len(rows)) or not scale[j]:
             independent.append(j)
             continue
-        weights = scale[j] * np.linalg.lstsq(R[:, independent], R[:, j])[0] / scale[independent]
-        others = [
-            (k, w) for k, w in zip(independent, weights) if abs(w * scale[k]) > 1e-6 * scale[j]
-        ]
-        residual = values[j] - mean[j] - sum(w * (values[k] - mean[k]) for k, w in others)
-        if np.abs(residual).max() < 1e-6 * scale[j]:
-            ends[name] = f"is linear in {quoted([names[k] for k, _ in others], 9)}, {_ADVICE}"
+        weights = np.linalg.lstsq(R[:, independent], R[:, j])[0] / scale[independent]
+        others = [(k, w) for k, w in zip(independent, weights) if abs(w * scale[k]) > 1e-6]
+        residual = (column.values - mean[j]) / scale[j]
+        residual -= sum(w * (numbers[k].values - mean[k]) for k, w in others)
+        if np.abs(residual).max() < 1e-6:
+            names = quoted([numbers[k].name for k, _ in others], 9)
+            ends[column.name] = f"is linear in {names}, {_ADVICE}"
     return ends
 
 

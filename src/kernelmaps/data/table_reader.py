@@ -374,13 +374,8 @@ class TableReader:
 
     def leave_out(self, reasons: Mapping[str, str], owner: str, stacklevel: int = 2) -> TableReader:
         """A reader that leaves columns out, too, which is warned of."""
-        columns = [
-            ColumnFormat(column.name, "left out", reason=reasons[column.name])
-            if column.name in reasons
-            else column
-            for column in self.columns
-        ]
-        reader = TableReader(columns, self.named)
+        left = {name: ColumnFormat(name, "left out", reason=why) for name, why in reasons.items()}
+        reader = TableReader([left.get(fmt.name, fmt) for fmt in self.columns], self.named)
         vars(reader)["notes"] = self.notes
         left_out = [f"column {name!r} left out: {reason}" for name, reason in reasons.items()]
         ReadingNotes().warn(owner, stacklevel + 1, left_out)

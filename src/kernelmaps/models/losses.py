@@ -25,13 +25,13 @@ find it there. Users give a name or an object with parameters, :mod:`kernelmaps.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, NamedTuple, cast
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import scipy  # whose parts are loaded when they are used
 
-from .._util.arguments import argument, argument_error, check_number, check_positive, parameter
+from .._util.arguments import argument, argument_error, check_number, parameter
 from . import tweedie
 from .decision import best_codes, class_probabilities, sigmoid, softmax
 from .risk_sets import RiskSets
@@ -52,7 +52,11 @@ _POWERS = 1.01, 1.99  # of Tweedie distributions, as in mgcv: at the ends, densi
 # Of a scale that is estimated, in units of the targets' standard deviation: σ is followed to 1/1100
 # of it, since the likelihood of rows that are met exactly grows without end.
 _LEAST_LOG_SCALE = -7.0
+Array: TypeAlias = np.ndarray
 _LEAST, _ROUNDING = 1e-300, 2.0**-53  # the least number whose logarithm is taken, and 1 minus one
+
+
+_POSITIVE = "a positive number or None", lambda value: 0 < value < np.inf
 
 
 class LossTotals(NamedTuple):
@@ -162,19 +166,27 @@ class Loss:
     parameter = ""  # the field that is estimated with the smoothing parameters where it is None
     # Share of an upper bound in the curvature; the remainder is the second derivative itself.
     majorizer_share = 0.0
+    # What fields must be, in words and as a test of a number.
+    bounds: ClassVar[tuple[tuple[str, str, Callable[[float], bool]], ...]] = ()
 
-    def for_targets(self, y: np.ndarray, weight: np.ndarray) -> Loss:
+    def __post_init__(self) -> None:
+        for name, requirement, holds in self.bounds:
+            value = getattr(self, name)
+            if value is not None or "None" not in requirement:
+                check_number(type(self).__name__, name, value, requirement, holds)
+
+    def for_targets(self, y: Array, weight: Array) -> Loss:
         """The loss in units of the targets of a fit."""
         return self
 
     # -- predictions ------------------------------------------------------------------------------
 
-    def mean(self, eta: np.ndarray) -> np.ndarray:
+    def mean(self, eta: Array) -> Array:
         """The inverse of the link."""
         with np.errstate(over="ignore"):  # far beyond the training rows
             return LINKS[self.link].inverse(eta)
 
-    def mean_slope(self, eta: np.ndarray) -> np.ndarray:
+    def mean_slope(self, eta: Array) -> Array:
         """Derivative of the mean by η."""
         return LINKS[self.link].slope(self.mean(eta))
 
@@ -188,9 +200,7 @@ class Loss:
         """Whether a row's mean may be a multiple of what it was exposed to."""
         return self.link == "log" or self.counts_trials
 
-    def with_exposure(
-        self, y: np.ndarray, weight: np.ndarray, exposure: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def with_exposure(self, y: Array, weight: Array, exposure: Array) -> tuple[Array, Array, Array]:
         """Targets, weights and offsets of rows with an exposure."""
         return y, weight, np.log(exposure)
 
@@ -202,11 +212,11 @@ class Loss:
         """Number of scores of a row, for a classifier."""
         return max(len(self.positive_codes(n_classes)), 1)
 
-    def probabilities(self, scores: np.ndarray) -> np.ndarray:
+    def probabilities(self, scores: Array) -> Array:
         """Probabilities of all classes from scores (n, n_outputs), for a classifier."""
         raise NotImplementedError
 
-    def output_scores(self, scores: np.ndarray, output: int) -> np.ndarray:
+    def output_scores(self, scores: Array, output: int) -> Array:
         """The η of one output by itself, from the scores (n, n_outputs) of all."""
         return scores[:, output]
 
@@ -233,11 +243,11 @@ class Loss:
         """Linear predictors that have one likelihood; 0 if each output has its own."""
         return int(n_outputs == 1)
 
-    def loss_of_rows(self, scores: np.ndarray, dispersion: Any) -> tuple[Loss, Any]:
+    def loss_of_rows(self, scores: Array, dispersion: Any) -> tuple[Loss, Any]:
         """The loss and the dispersion of rows with these scores, for checks of the first output."""
         return self, dispersion
 
-    def best_codes(self, scores: np.ndarray, n_classes: int) -> np.ndarray:
+    def best_codes(self, scores: Array, n_classes: int) -> Array:
         """Indices of the most probable classes."""
         return np.argmax(self.probabilities(scores), axis=1)
 
@@ -253,9 +263,7 @@ class Loss:
         """Number of estimated parameters, a scale among them."""
         return (self.has_scale and self.dispersion is None) + self.is_free
 
-    def estimate_parameter(
-        self, y: np.ndarray, eta: np.ndarray, weight: np.ndarray, edf: float
-    ) -> Loss:
+    def estimate_parameter(self, y: Array, eta: Array, weight: Array, edf: float) -> Loss:
         """The loss with the most likely parameter for rows with these scores.
 
         `edf` are the degrees of freedom that the scores use: the likelihood is the restricted one.
@@ -278,15 +286,16 @@ class Loss:
 
     # -- rows of a fit ----------------------------------------------------------------------------
 
-    def value(self, y: np.ndarray, eta: np.ndarray) -> np.ndarray:
+    def value(self, y: Array, eta: Array) -> Array:
         """ℓ(y, η)."""
-        raise NotImplementedError
+        assert self.dual_rules is not None
+        return self.dual_rules.value(y, eta, getattr(self, "epsilon", 0.0)) / self.svm_factor
 
-    def derivatives(self, y: np.ndarray, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def derivatives(self, y: Array, eta: Array) -> tuple[Array, Array]:
         """First derivative by η, and the curvature."""
         raise NotImplementedError
 
-    def squared_gradient(self, y: np.ndarray, eta: np.ndarray) -> np.ndarray:
+    def squared_gradient(self, y: Array, eta: Array) -> Array:
         """Square of the first derivative; of a row of several trials, its mean over them."""
         return self.derivatives(y, eta)[0] ** 2
 
@@ -302,11 +311,11 @@ class Loss:
         """The loss of a model to start from: this one, unless its curvature is that of few rows."""
         return self
 
-    def initial_intercept(self, y: np.ndarray, weight: np.ndarray, offset: np.ndarray) -> float:
+    def initial_intercept(self, y: Array, weight: Array, offset: Array) -> float:
         """An intercept to start from."""
         return float(np.average(y - offset, weights=weight))
 
-    def location(self, y: np.ndarray, weight: np.ndarray, offset: np.ndarray) -> float:
+    def location(self, y: Array, weight: Array, offset: Array) -> float:
         """What GAMs subtract from targets before a fit, and add to its intercept: 0 for most.
 
         Of a loss of y − η alone whose fit needs several steps, the median: where steps end depends
@@ -331,7 +340,7 @@ class Loss:
         """Whether φ is estimated from the residuals, so that tests are F tests."""
         return self.dispersion is None
 
-    def variance_slopes(self, y: np.ndarray, eta: np.ndarray) -> np.ndarray:
+    def variance_slopes(self, y: Array, eta: Array) -> Array:
         """V'(μ)(y − μ)/V(μ), of the variance function V: zero where the variance is constant.
 
         With their mean s, an estimate of φ by Pearson's statistic is divided by 1 + s (Fletcher
@@ -339,12 +348,12 @@ class Loss:
         """
         return np.zeros_like(eta)
 
-    def observations(self, y: np.ndarray) -> np.ndarray:
+    def observations(self, y: Array) -> Array:
         """Targets as the distribution of observations has them: labels ±1 as 0 and 1."""
         return y
 
     def observation_distribution(
-        self, eta: np.ndarray, error: np.ndarray, dispersion: float, residual_df: float
+        self, eta: Array, error: Array, dispersion: float, residual_df: float
     ) -> Any:
         """Distribution (of scipy.stats) of observations whose η was estimated with an error.
 
@@ -352,35 +361,33 @@ class Loss:
         """
         raise NotImplementedError
 
-    def expected_curvature(self, y: np.ndarray, eta: np.ndarray, dispersion: float) -> np.ndarray:
+    def expected_curvature(self, y: Array, eta: Array, dispersion: float) -> Array:
         """The curvature that standard errors rest on."""
         return self.derivatives(y, eta)[1]
 
-    def working_residuals(self, y: np.ndarray, eta: np.ndarray) -> np.ndarray:
+    def working_residuals(self, y: Array, eta: Array) -> Array:
         """Residuals on the scale of η: (y − μ) dη/dμ."""
         gradient, curvature = self.derivatives(y, eta)
         return -gradient / curvature
 
-    def deviance_residuals(self, y: np.ndarray, eta: np.ndarray) -> np.ndarray:
+    def deviance_residuals(self, y: Array, eta: Array) -> Array:
         """√(2(ℓ(y, η) − min ℓ)), with the sign of y minus its prediction."""
         excess = np.maximum(self.value(y, eta) - self.saturated(y), 0.0)
         return -np.sign(self.derivatives(y, eta)[0]) * np.sqrt(2 * excess)
 
-    def target_error(self, y: np.ndarray) -> str | None:
+    def target_error(self, y: Array) -> str | None:
         """What is wrong with targets, as the end of a message."""
         return None
 
-    def saturated(self, y: np.ndarray) -> np.ndarray:
+    def saturated(self, y: Array) -> Array:
         """The smallest loss that each target can have."""
         return np.zeros_like(y)
 
-    def base_measure(self, y: np.ndarray) -> np.ndarray:
+    def base_measure(self, y: Array) -> Array:
         """The part of −log-likelihood that no model changes."""
         return np.zeros_like(y)
 
-    def totals(
-        self, y: np.ndarray, weight: np.ndarray, offset: np.ndarray, constant: float
-    ) -> LossTotals:
+    def totals(self, y: Array, weight: Array, offset: Array, constant: float) -> LossTotals:
         """Sums over rows, those of weight zero left out; `constant` is the best constant score."""
         rows = weight > 0
         y, weight, offset = y[rows], weight[rows], offset[rows]
@@ -395,9 +402,7 @@ class Loss:
         """Of all rows, from the sum of their losses; a scale is the most likely one."""
         return -value - totals.base
 
-    def deviance_explained(
-        self, y: np.ndarray, eta: np.ndarray, weight: np.ndarray, offset: np.ndarray
-    ) -> float:
+    def deviance_explained(self, y: Array, eta: Array, weight: Array, offset: Array) -> float:
         """Share of the deviance 2Σw(ℓ(y, η) − min ℓ) of the best constant that η explains."""
         constant = self.initial_intercept(y, weight, offset) + offset
         smallest = self.saturated(y)
@@ -417,16 +422,19 @@ def _squared_error_step(y, f, alpha, q, c, epsilon):
     return alpha - (f - y + 0.5 * alpha / c) / (q + 0.5 / c), 0.0
 
 
-def _check_positive(loss: Loss, name: str) -> None:
-    """Refuse a parameter unless it is positive, or None: to be estimated."""
-    if getattr(loss, name) is not None:
-        owner = type(loss).__name__
-        check_positive(owner, name, getattr(loss, name), "a positive number or None")
+def _bounded(eta: Array) -> Array:
+    """η, whose exponential is not followed beyond e³⁰."""
+    return np.clip(eta, -_MAX_ETA, _MAX_ETA)
 
 
-def _exp(eta: np.ndarray) -> np.ndarray:
-    """exp(η), which is not followed beyond e³⁰."""
-    return np.exp(np.clip(eta, -_MAX_ETA, _MAX_ETA))
+def _exp(eta: Array) -> Array:
+    return np.exp(_bounded(eta))
+
+
+def _moments(y: Array, weight: Array) -> tuple[float, float]:
+    """Mean and variance."""
+    mean = np.average(y, weights=weight)
+    return mean, np.average((y - mean) ** 2, weights=weight)
 
 
 @dataclass(frozen=True)
@@ -434,9 +442,7 @@ class _Dispersed(Loss):
     """A loss whose dispersion users may know."""
 
     dispersion: float | None = None
-
-    def __post_init__(self) -> None:
-        _check_positive(self, "dispersion")
+    bounds = (("dispersion", *_POSITIVE),)
 
     def with_weights_over(self, unit):
         return self if self.dispersion is None else replace(self, dispersion=self.dispersion / unit)
@@ -464,9 +470,6 @@ class SquaredError(_Dispersed):
     curvature_varies = False
     is_quadratic = True
 
-    def value(self, y, eta):
-        return 0.5 * (y - eta) ** 2
-
     def derivatives(self, y, eta):
         return eta - y, np.ones_like(eta)
 
@@ -482,7 +485,7 @@ class SquaredError(_Dispersed):
 
 def _log_loss(y, f, epsilon):
     margin = y * f
-    return np.log1p(np.exp(-abs(margin))) + max(-margin, 0.0)
+    return np.log1p(np.exp(-np.abs(margin))) + np.maximum(-margin, 0.0)
 
 
 def _log_loss_conjugate(y, alpha, c, epsilon):
@@ -520,14 +523,12 @@ def _log_loss_step(y, f, alpha, q, c, epsilon):
     return y * c / (1.0 + np.exp(-t)), 0.0
 
 
-def _log_odds(share: np.ndarray) -> np.ndarray:
+def _log_odds(share: Array) -> Array:
     share = np.clip(share, 1e-12, 1 - 1e-12)
     return np.log(share / (1 - share))
 
 
-def _constant_with_offset(
-    share: float, weight: np.ndarray, offset: np.ndarray, start: float
-) -> float:
+def _constant_with_offset(share: float, weight: Array, offset: Array, start: float) -> float:
     """The constant c for which the mean of σ(c + offset) is the share of positive labels."""
 
     def excess(constant: float) -> float:
@@ -537,7 +538,7 @@ def _constant_with_offset(
     return float(scipy.optimize.brentq(excess, start - width, start + width))
 
 
-def _softplus(x: np.ndarray) -> np.ndarray:
+def _softplus(x: Array) -> Array:
     """log(1 + exp(x)), without overflow; a quarter of the time of `np.logaddexp`."""
     return np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0.0)
 
@@ -558,9 +559,6 @@ class LogLoss(Loss):
     family, link, dispersion = "binomial", "logit", 1.0
     of_labels, has_variance = True, False
     max_curvature = 0.25
-
-    def value(self, y, eta):
-        return _softplus(-y * eta)
 
     def derivatives(self, y, eta):
         p = scipy.special.expit(-y * eta)  # of the other label
@@ -640,12 +638,12 @@ class JointLoss(Loss):
     base = 0.0  # the part of −log-likelihood of a row that no model changes
 
     @property
-    def coding(self) -> np.ndarray:
+    def coding(self) -> Array:
         """Combinations of predictors that outputs are: (n_outputs, n_predictors)."""
         return np.eye(self.n_predictors)
 
     @property
-    def shift(self) -> np.ndarray:
+    def shift(self) -> Array:
         """What is added to the outputs."""
         return np.zeros(len(self.coding))
 
@@ -658,7 +656,7 @@ class JointLoss(Loss):
         """The loss of the fitted model."""
         raise NotImplementedError
 
-    def hessian(self, y: np.ndarray, eta: np.ndarray) -> dict[tuple[int, int], np.ndarray]:
+    def hessian(self, y: Array, eta: Array) -> dict[tuple[int, int], Array]:
         """Second derivatives by pairs (a, b) of predictors, a ≤ b; those left out are zero."""
         raise NotImplementedError
 
@@ -704,7 +702,7 @@ class Softmax(JointLoss):
         of_class = np.sum(np.where(y > 0, scores, 0.0), axis=1)
         return scipy.special.logsumexp(scores, axis=1) - of_class
 
-    def _probabilities(self, eta: np.ndarray) -> np.ndarray:
+    def _probabilities(self, eta: Array) -> Array:
         return np.clip(softmax(eta @ self.coding.T), 1e-12, 1 - 1e-12)
 
     def derivatives(self, y, eta):
@@ -811,7 +809,7 @@ class StandardisedLocationScale(JointLoss):
     def shift(self):
         return np.array([0.0, np.log(self.unit)])
 
-    def _residuals(self, y: np.ndarray, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _residuals(self, y: Array, eta: Array) -> tuple[Array, Array]:
         """Residuals and 1/σ, in units of the targets' standard deviation."""
         return y / self.unit - eta[:, 0], np.exp(-np.maximum(eta[:, 1], _LEAST_LOG_SCALE))
 
@@ -829,9 +827,7 @@ class StandardisedLocationScale(JointLoss):
         return {(0, 0): root**2, (1, 1): np.full_like(root, 2.0)}
 
     def initial_intercept(self, y, weight, offset):
-        z = (y - offset) / self.unit
-        mean = np.average(z, weights=weight)
-        variance = np.average((z - mean) ** 2, weights=weight)
+        mean, variance = _moments((y - offset) / self.unit, weight)
         return np.array([mean, 0.5 * np.log(max(variance, 1e-12))])
 
     def deviance(self, value, weight):
@@ -855,16 +851,17 @@ class Binomial(LogLoss):
     """
 
     dual_rules, of_labels, counts_trials = None, False, True
+    trials = cast("Any", 1.0)  # of a row
 
     def with_exposure(self, y, weight, exposure):
         return y / exposure, weight * exposure, np.zeros(len(y))
 
     def value(self, y, eta):
-        return _softplus(eta) - y * eta
+        return self.trials * _softplus(eta) - y * eta
 
     def derivatives(self, y, eta):
         p = scipy.special.expit(eta)
-        return p - y, np.maximum(p * (1 - p), 1e-12)
+        return self.trials * p - y, np.maximum(self.trials * p * (1 - p), 1e-12)
 
     def squared_gradient(self, y, eta):
         p = scipy.special.expit(eta)
@@ -872,8 +869,9 @@ class Binomial(LogLoss):
 
     observations = Loss.observations
 
-    def saturated(self, y):
-        return -scipy.special.xlogy(y, y) - scipy.special.xlogy(1 - y, 1 - y)
+    def saturated(self, y):  # some rows of a classifier have no trials
+        failures, xlogy = self.trials - y, scipy.special.xlogy
+        return xlogy(self.trials, self.trials) - xlogy(y, y) - xlogy(failures, failures)
 
     def target_error(self, y):
         if not ((y >= 0) & (y <= 1)).all():
@@ -890,18 +888,6 @@ class BinomialCounts(Binomial):
 
     trials: Any = 1.0
 
-    def value(self, y, eta):
-        return self.trials * _softplus(eta) - y * eta
-
-    def derivatives(self, y, eta):
-        p = scipy.special.expit(eta)
-        return self.trials * p - y, np.maximum(self.trials * p * (1 - p), 1e-12)
-
-    def saturated(self, y):  # some rows of a classifier have no trials
-        failures = self.trials - y
-        xlogy = scipy.special.xlogy
-        return xlogy(self.trials, self.trials) - xlogy(y, y) - xlogy(failures, failures)
-
     def observation_distribution(self, eta, error, dispersion, residual_df):
         return BinomialMixture(self.trials, eta, error)
 
@@ -914,24 +900,24 @@ class BinomialMixture(NamedTuple):
     """
 
     trials: Any
-    eta: np.ndarray
-    error: np.ndarray
+    eta: Array
+    error: Array
 
-    def _mean(self, function: Callable[[Any, Any, Any], np.ndarray], y: Any) -> np.ndarray:
+    def _mean(self, function: Callable[[Any, Any, Any], Array], y: Any) -> Array:
         nodes = ((0.0, 2 / 3), (-np.sqrt(3), 1 / 6), (np.sqrt(3), 1 / 6))
         p = (scipy.special.expit(self.eta + node * self.error) for node, _ in nodes)
         parts = (function(y, self.trials, item) for item in p)
         return sum(weight * part for (_, weight), part in zip(nodes, parts, strict=True))
 
-    def pmf(self, y: Any) -> np.ndarray:
+    def pmf(self, y: Any) -> Array:
         """Probability of y successes."""
         return self._mean(scipy.stats.binom.pmf, y)
 
-    def cdf(self, y: Any) -> np.ndarray:
+    def cdf(self, y: Any) -> Array:
         """Probability of at most y successes."""
         return self._mean(scipy.stats.binom.cdf, y)
 
-    def ppf(self, q: float) -> np.ndarray:
+    def ppf(self, q: float) -> Array:
         """Quantiles."""
         low, high = np.full(len(self.eta), -1.0), np.zeros(len(self.eta)) + self.trials
         while (high - low > 1).any():
@@ -942,7 +928,7 @@ class BinomialMixture(NamedTuple):
 
 
 def _squared_hinge(y, f, epsilon):
-    slack = max(1.0 - y * f, 0.0)
+    slack = np.maximum(1.0 - y * f, 0.0)
     return slack * slack
 
 
@@ -965,15 +951,12 @@ class SquaredHinge(Loss):
     for_gam = False
     max_curvature = 2.0
 
-    def value(self, y, eta):
-        return np.maximum(0.0, 1 - y * eta) ** 2
-
     def derivatives(self, y, eta):
         slack = 1 - y * eta
         return -2 * y * np.maximum(slack, 0.0), np.where(slack > 0, 2.0, 0.0)
 
 
-def _amounts_error(loss: str, y: np.ndarray) -> str | None:
+def _amounts_error(loss: str, y: Array) -> str | None:
     """What is wrong with counts or amounts of this loss, as the end of a message."""
     if y.min(initial=0.0) < 0:
         return f"{argument('loss', loss)} needs y >= 0"
@@ -981,7 +964,35 @@ def _amounts_error(loss: str, y: np.ndarray) -> str | None:
 
 
 @dataclass(frozen=True)
-class Poisson(_Dispersed):
+class _PowerVariance(Loss):
+    """A loss of targets whose variance is φμ^p, with a logarithmic link; p is its `power`.
+
+    ℓ' = μ^(1−p) (μ − y). The curvature is the expected one, whose Pearson statistic estimates φ.
+    """
+
+    link, power = "log", cast("Any", 1.0)
+
+    def _powers(self, eta: Array) -> tuple[Array, Array]:
+        """μ^(1−p) and μ^(2−p)."""
+        mean = np.exp(eta)
+        of_target = mean ** (1 - self.power)  # NumPy is fast for the exponents 0 and -1
+        return of_target, mean * of_target
+
+    def derivatives(self, y, eta):
+        of_target, of_mean = self._powers(_bounded(eta))
+        return of_mean - y * of_target, np.maximum(of_mean, 1e-12)
+
+    def initial_intercept(self, y, weight, offset):
+        of_target, of_mean = self._powers(offset)
+        rate = np.average(y * of_target, weights=weight) / np.average(of_mean, weights=weight)
+        return float(np.log(max(rate, 1e-12)))
+
+    def variance_slopes(self, y, eta):
+        return self.power * (y * _exp(-eta) - 1)
+
+
+@dataclass(frozen=True)
+class Poisson(_PowerVariance, _Dispersed):
     """Counts, exp(f) − y f, with a logarithmic link.
 
     Real counts vary more than Poisson's, and smoothing parameters estimated as if they did not
@@ -1001,27 +1012,16 @@ class Poisson(_Dispersed):
     >>> model = km.AdditiveRegressor(loss=km.losses.Poisson(dispersion=1))
     """
 
-    family, link, has_scale = "Poisson", "log", False
+    family, has_scale = "Poisson", False
 
     def value(self, y, eta):
         return _exp(eta) - y * eta
-
-    def derivatives(self, y, eta):
-        mean = _exp(eta)
-        return mean - y, np.maximum(mean, 1e-12)
-
-    def initial_intercept(self, y, weight, offset):
-        rate = np.average(y, weights=weight) / np.average(np.exp(offset), weights=weight)
-        return float(np.log(max(rate, 1e-12)))
 
     def saturated(self, y):
         return y - scipy.special.xlogy(y, y)
 
     def base_measure(self, y):
         return scipy.special.gammaln(y + 1)
-
-    def variance_slopes(self, y, eta):
-        return self.working_residuals(y, eta)  # V is μ
 
     def observation_distribution(self, eta, error, dispersion, residual_df):
         """Negative binomial, with the variance of counts and of their mean."""
@@ -1035,7 +1035,7 @@ class Poisson(_Dispersed):
 
 
 @dataclass(frozen=True)
-class Gamma(_Dispersed):
+class Gamma(_PowerVariance, _Dispersed):
     """Positive amounts whose spread grows with their mean, y exp(−f) + f, logarithmic link.
 
     Parameters
@@ -1049,24 +1049,13 @@ class Gamma(_Dispersed):
     >>> model = km.AdditiveRegressor(loss=km.losses.Gamma(dispersion=1))
     """
 
-    family, link = "gamma", "log"
+    family, power = "gamma", 2.0
 
     def value(self, y, eta):
         return y * _exp(-eta) + eta
 
-    def derivatives(self, y, eta):
-        ratio = y * _exp(-eta)
-        # Fisher's expected curvature, 1: the observed one vanishes where y is small.
-        return 1 - ratio, np.ones_like(eta)
-
-    def initial_intercept(self, y, weight, offset):
-        return float(np.log(np.average(y * np.exp(-offset), weights=weight)))
-
     def saturated(self, y):
         return 1 + np.log(y)
-
-    def variance_slopes(self, y, eta):
-        return 2 * self.working_residuals(y, eta)  # V is μ²
 
     def log_likelihood(self, value, totals, dispersion):
         shape, n = 1 / dispersion, totals.weight
@@ -1083,7 +1072,7 @@ class Gamma(_Dispersed):
         return None if (y > 0).all() else f"{argument('loss', 'gamma')} needs y > 0"
 
 
-def cdf_below(distribution: Any, y: np.ndarray, cdf: np.ndarray) -> np.ndarray:
+def cdf_below(distribution: Any, y: Array, cdf: Array) -> Array:
     """Probabilities of less than y, where those of at most y are `cdf`."""
     if isinstance(distribution, _CensoredTimes):
         return -np.expm1(-distribution.hazard)
@@ -1093,8 +1082,8 @@ def cdf_below(distribution: Any, y: np.ndarray, cdf: np.ndarray) -> np.ndarray:
 
 
 def _estimate(
-    criterion: Callable[[np.ndarray], float], start: Any, bounds: Sequence[tuple[float, float]]
-) -> np.ndarray:
+    criterion: Callable[[Array], float], start: Any, bounds: Sequence[tuple[float, float]]
+) -> Array:
     """The minimum of a mean loss of rows over a few parameters."""
     low, high = np.array(bounds, dtype=float).T
     options = {"gtol": 1e-6, "eps": 1e-5}
@@ -1108,34 +1097,35 @@ def _estimate(
 class _WithParameter(Loss):
     """A loss of a likelihood with a known dispersion and one parameter beside the mean."""
 
-    dispersion, has_variance = 1.0, False
+    dispersion, has_variance = cast("float | None", 1.0), False
     parameter_range: ClassVar[tuple[float, float]]  # within which it is estimated
 
-    def __post_init__(self) -> None:
-        _check_positive(self, self.parameter)
-
     def estimate_parameter(self, y, eta, weight, edf):
-        """A positive number, on the scale of its logarithm."""
+        start, bounds = self.free_numbers(y, eta, weight)
+        return self.with_numbers(_estimate(
+            lambda numbers: self.with_numbers(numbers).restricted_loss(y, eta, weight, edf),
+            start, bounds,
+        ))  # fmt: skip
 
-        def with_logarithm(value):
-            return replace(self, **{self.parameter: float(np.exp(value[0]))})
+    def free_numbers(
+        self, y: Array, eta: Array, weight: Array
+    ) -> tuple[Any, Sequence[tuple[float, float]]]:
+        """What a search for the parameter starts from, and its bounds: logarithms by default."""
+        return [np.log(getattr(self, self.parameter))], [np.log(self.parameter_range)]
 
-        minimum = _estimate(
-            lambda value: with_logarithm(value).restricted_loss(y, eta, weight, edf),
-            [np.log(getattr(self, self.parameter))], [np.log(self.parameter_range)],
-        )  # fmt: skip
-        return with_logarithm(minimum)
+    def with_numbers(self, numbers: Array) -> Loss:
+        """The loss of the numbers of such a search."""
+        return replace(self, **{self.parameter: float(np.exp(numbers[0]))})
 
-    def restricted_loss(
-        self, y: np.ndarray, eta: np.ndarray, weight: np.ndarray, edf: float
-    ) -> float:
+    def restricted_loss(self, y: Array, eta: Array, weight: Array, edf: float) -> float:
         """Mean of the rows' −log-likelihood, and of ½ log|H| that REML adds.
 
         The Hessian of the penalised losses is nearly a multiple of that for another parameter: by
         the mean curvature of the rows.
         """
-        curvature = weight @ self.expected_curvature(y, eta, 1.0)
-        of_rows = weight @ (self.value(y, eta) + self.base_measure(y))
+        dispersion = self.dispersion or 1.0
+        curvature = weight @ self.expected_curvature(y, eta, 1.0) / dispersion
+        of_rows = weight @ (self.value(y, eta) / dispersion + self.base_measure(y))
         of_rows += 0.5 * edf * np.log(max(curvature, _LEAST))
         return float(of_rows) / float(weight.sum())
 
@@ -1158,12 +1148,12 @@ class NegativeBinomial(_WithParameter):
 
     theta: float | None = None
     family, link, parameter = "negative binomial", "log", "theta"
+    bounds = (("theta", *_POSITIVE),)
     parameter_range = 1e-3, 1e6  # with the last, Poisson's for means up to 10⁴
 
     def for_targets(self, y, weight):
-        mean = np.average(y, weights=weight)
-        excess = np.average((y - mean) ** 2, weights=weight) - mean  # μ²/θ of a constant
-        start = mean**2 / max(excess, _LEAST)
+        mean, variance = _moments(y, weight)
+        start = mean**2 / max(variance - mean, _LEAST)  # of a constant
         return self.adopt_parameter(NegativeBinomial(float(np.clip(start, 0.1, 100.0))))
 
     def parameter_distance(self, other):
@@ -1171,7 +1161,7 @@ class NegativeBinomial(_WithParameter):
         return abs(a - b) / (max(a, b) + 1e-3)  # hardly any over-dispersion is none
 
     def value(self, y, eta):
-        eta = np.clip(eta, -_MAX_ETA, _MAX_ETA)
+        eta = _bounded(eta)
         return (y + self.theta) * np.log1p(np.exp(eta) / self.theta) - y * eta
 
     def derivatives(self, y, eta):
@@ -1183,7 +1173,8 @@ class NegativeBinomial(_WithParameter):
         mean = _exp(eta)
         return np.maximum(mean * self.theta / (self.theta + mean), 1e-12)
 
-    initial_intercept = Poisson.initial_intercept
+    def initial_intercept(self, y, weight, offset):
+        return Poisson().initial_intercept(y, weight, offset)
 
     def saturated(self, y):
         return (y + self.theta) * np.log1p(y / self.theta) - scipy.special.xlogy(y, y)
@@ -1205,7 +1196,7 @@ class NegativeBinomial(_WithParameter):
 
 
 @dataclass(frozen=True)
-class Tweedie(Loss):
+class Tweedie(_PowerVariance, _WithParameter):
     """Amounts with many zeros, such as claims: a sum of a Poisson number of gamma amounts.
 
     The variance is φμ^p, the link logarithmic. The power p is between those of Poisson (1) and of
@@ -1227,18 +1218,13 @@ class Tweedie(Loss):
 
     power: float | None = None
     dispersion: float | None = None
-    family, link, parameter = "Tweedie", "log", "power"
+    family, parameter = "Tweedie", "power"
     has_variance = False
+    bounds = (
+        ("power", "between 1 and 2, or None", lambda p: 1 < p < 2), ("dispersion", *_POSITIVE)
+    )  # fmt: skip
 
-    def __post_init__(self) -> None:
-        if self.power is not None:
-            check_number(
-                "Tweedie", "power", self.power, "between 1 and 2, or None", lambda p: 1 < p < 2
-            )
-        _check_positive(self, "dispersion")
-
-    with_weights_over = Poisson.with_weights_over
-    initial_intercept = Poisson.initial_intercept
+    with_weights_over = _Dispersed.with_weights_over
 
     def for_targets(self, y, weight):
         return self.adopt_parameter(Tweedie(1.5))
@@ -1247,38 +1233,29 @@ class Tweedie(Loss):
         return replace(self, dispersion=dispersion)
 
     def estimate_parameter(self, y, eta, weight, edf):
-        total, (low, high) = float(weight.sum()), _POWERS
+        return replace(super().estimate_parameter(y, eta, weight, edf), dispersion=self.dispersion)
 
-        def unpack(parameters):
-            power = low + (high - low) * scipy.special.expit(parameters[0])
-            return replace(self, power=float(power)), float(np.exp(parameters[1]))
-
-        def criterion(parameters):
-            loss, dispersion = unpack(parameters)
-            base = weight @ loss.with_dispersion(dispersion).base_measure(y)
-            curvature = weight @ loss.derivatives(y, eta)[1]
-            likelihood = weight @ loss.value(y, eta) / dispersion + base
-            return (likelihood + 0.5 * edf * np.log(curvature / dispersion)) / total
-
+    def free_numbers(self, y, eta, weight):
+        """The power and the dispersion: Pearson's, or the known one."""
         gradient, curvature = self.derivatives(y, eta)
-        dispersion = self.dispersion or float(weight @ (gradient**2 / curvature)) / total
+        pearson = float(weight @ (gradient**2 / curvature)) / float(weight.sum())
+        log_phi, room = np.log(self.dispersion or pearson), 3.0 * (self.dispersion is None)
+        low, high = _POWERS
         share = np.clip((self.power - low) / (high - low), 1e-6, 1 - 1e-6)
-        start = scipy.special.logit(share), np.log(dispersion)
-        of_dispersion = (start[1], start[1]) if self.dispersion else (start[1] - 3, start[1] + 3)
-        return unpack(_estimate(criterion, start, [(-7.0, 7.0), of_dispersion]))[0]
+        start = scipy.special.logit(share), log_phi
+        return start, [(-7.0, 7.0), (log_phi - room, log_phi + room)]
+
+    def with_numbers(self, numbers):
+        low, high = _POWERS
+        power = low + (high - low) * scipy.special.expit(numbers[0])
+        return replace(self, power=float(power), dispersion=float(np.exp(numbers[1])))
 
     def parameter_distance(self, other):
         return abs(self.power - other.power)
 
     def value(self, y, eta):
-        eta, p = np.clip(eta, -_MAX_ETA, _MAX_ETA), self.power
-        return y * np.exp((1 - p) * eta) / (p - 1) + np.exp((2 - p) * eta) / (2 - p)
-
-    def derivatives(self, y, eta):
-        """The curvature is the expected one, whose Pearson statistic estimates φ."""
-        eta, p = np.clip(eta, -_MAX_ETA, _MAX_ETA), self.power
-        curvature = np.exp((2 - p) * eta)
-        return curvature - y * np.exp((1 - p) * eta), np.maximum(curvature, 1e-12)
+        of_target, of_mean = self._powers(_bounded(eta))
+        return y * of_target / (self.power - 1) + of_mean / (2 - self.power)
 
     def saturated(self, y):
         return y ** (2 - self.power) / ((2 - self.power) * (self.power - 1))
@@ -1287,9 +1264,6 @@ class Tweedie(Loss):
         if self.dispersion is None:
             return np.zeros_like(y)
         return -tweedie.log_normalizer(y, self.dispersion, self.power)
-
-    def variance_slopes(self, y, eta):
-        return self.power * (y * _exp(-eta) - 1)  # V is μ^p
 
     def log_likelihood(self, value, totals, dispersion):
         return -value / dispersion - totals.base
@@ -1321,21 +1295,21 @@ class Beta(_WithParameter):
 
     precision: float | None = None
     family, link, parameter = "beta", "logit", "precision"
+    bounds = (("precision", *_POSITIVE),)
     parameter_range = 1e-2, 1e8
     valid_target = 0.5
 
     def for_targets(self, y, weight):
-        mean = np.average(y, weights=weight)
-        variance = np.average((y - mean) ** 2, weights=weight)
+        mean, variance = _moments(y, weight)
         start = mean * (1 - mean) / max(variance, _LEAST) - 1  # of a constant
         return self.adopt_parameter(Beta(float(np.clip(start, 0.1, 1e4))))
 
     def parameter_distance(self, other):
         return abs(np.log(self.precision / other.precision))
 
-    def _shapes(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _shapes(self, eta: Array) -> tuple[Array, Array]:
         """Both parameters of the beta distribution."""
-        expit, eta = scipy.special.expit, np.clip(eta, -_MAX_ETA, _MAX_ETA)
+        expit, eta = scipy.special.expit, _bounded(eta)
         return self.precision * expit(eta), self.precision * expit(-eta)
 
     def value(self, y, eta):
@@ -1407,14 +1381,12 @@ class Ordinal(_WithParameter):
     def __post_init__(self) -> None:
         if self.thresholds is None:
             return
-        given = np.asarray(self.thresholds, dtype=object)
         try:
-            values = given.astype(np.float64)
-            good = values.ndim == 1 and values[0] == 0 and np.isfinite(values).all()
-            good = good and (np.diff(values) > 0).all()
-        except (TypeError, ValueError, IndexError):
-            good = False
-        if not good:
+            values = np.array(self.thresholds, dtype=np.float64)
+        except (TypeError, ValueError):
+            values = np.zeros(0)
+        ascends = values.ndim == 1 and np.isfinite(values).all() and (np.diff(values) > 0).all()
+        if not ascends or values[:1].tolist() != [0]:
             raise ValueError(
                 "Ordinal: thresholds must be None, or 0 and ascending numbers, got "
                 f"{self.thresholds!r}."
@@ -1429,18 +1401,14 @@ class Ordinal(_WithParameter):
         return self.adopt_parameter(Ordinal(tuple(odds - odds[0])))
 
     def estimate_parameter(self, y, eta, weight, edf):
-        if len(self.thresholds) < 2:
-            return self
+        return self if len(self.thresholds) < 2 else super().estimate_parameter(y, eta, weight, edf)
 
-        def unpack(log_steps: np.ndarray) -> Ordinal:
-            return Ordinal((0.0, *np.cumsum(np.exp(log_steps)).tolist()))
+    def free_numbers(self, y, eta, weight):
+        steps = np.log(np.diff(self.thresholds))
+        return steps, [(-14.0, 4.0)] * len(steps)
 
-        start = np.log(np.diff(self.thresholds))
-        log_steps = _estimate(
-            lambda steps: unpack(steps).restricted_loss(y, eta, weight, edf), start,
-            [(-14.0, 4.0)] * len(start),
-        )  # fmt: skip
-        return unpack(log_steps)
+    def with_numbers(self, numbers):
+        return Ordinal((0.0, *np.cumsum(np.exp(numbers)).tolist()))
 
     def parameter_distance(self, other):
         return float(np.max(np.abs(np.subtract(self.thresholds, other.thresholds))))
@@ -1454,7 +1422,7 @@ class Ordinal(_WithParameter):
     def positive_codes(self, n_classes):
         return []
 
-    def _ends(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _ends(self, y: Array) -> tuple[Array, Array]:
         """The thresholds below and above classes."""
         ends = np.concatenate([[-np.inf], np.array(self.thresholds), [np.inf]])
         code = y.astype(np.int64)
@@ -1471,8 +1439,7 @@ class Ordinal(_WithParameter):
         return p - q, np.maximum(p * (1 - p) + q * (1 - q), 1e-12)
 
     def initial_intercept(self, y, weight, offset):
-        above_first = np.clip(np.average(y > 0, weights=weight), 1e-6, 1 - 1e-6)
-        return float(_log_odds(above_first) - np.average(offset, weights=weight))
+        return LogLoss().initial_intercept(np.where(y > 0, 1.0, -1.0), weight, offset)
 
     def probabilities(self, scores):
         above = scipy.special.expit(scores - np.array(self.thresholds))
@@ -1485,13 +1452,13 @@ class Ordinal(_WithParameter):
 class OrderedClasses(NamedTuple):
     """The distribution of the indices of classes, with a row of probabilities for each."""
 
-    probabilities: np.ndarray
+    probabilities: Array
 
-    def pmf(self, y: np.ndarray) -> np.ndarray:
+    def pmf(self, y: Array) -> Array:
         """Probability of the class y."""
         return np.take_along_axis(self.probabilities, y.astype(np.int64)[:, None], axis=1)[:, 0]
 
-    def cdf(self, y: np.ndarray) -> np.ndarray:
+    def cdf(self, y: Array) -> Array:
         """Probability of the classes up to y."""
         reached = np.cumsum(self.probabilities, axis=1)
         reached = np.hstack([np.zeros((len(y), 1)), reached])
@@ -1517,9 +1484,7 @@ class Quantile(Loss):
     family = "asymmetric Laplace"
     has_distribution = has_variance = False  # the likelihood is a working one
     gradient_is_smooth = False
-
-    def __post_init__(self) -> None:
-        check_number("Quantile", "quantile", self.quantile, "between 0 and 1", lambda q: 0 < q < 1)
+    bounds = (("quantile", "between 0 and 1", lambda q: 0 < q < 1),)
 
     @property
     def estimates_dispersion(self):
@@ -1622,17 +1587,13 @@ class Hinges(Loss):
     for_gam = False
     has_kinks = True
 
-    def hinges(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def hinges(self, y: Array) -> tuple[Array, Array]:
         """Signs and margins, [hinge of a row][row]."""
         raise NotImplementedError
 
-    def value(self, y, eta):
-        sign, margin = self.hinges(y)
-        return np.maximum(margin - sign * eta, 0).sum(axis=0)
-
 
 def _epsilon_insensitive(y, f, epsilon):
-    return max(abs(y - f) - epsilon, 0.0)
+    return np.maximum(np.abs(y - f) - epsilon, 0.0)
 
 
 def _epsilon_insensitive_conjugate(y, alpha, c, epsilon):
@@ -1661,7 +1622,7 @@ class EpsilonInsensitive(Hinges):
 
 
 def _hinge(y, f, epsilon):
-    return max(1.0 - y * f, 0.0)
+    return np.maximum(1.0 - y * f, 0.0)
 
 
 def _hinge_conjugate(y, alpha, c, epsilon):
@@ -1694,7 +1655,7 @@ class CoxPartialLikelihood(Loss):
     working problem: it stays at zero, with the variance of the logarithm of a mean hazard.
     """
 
-    risk_sets: RiskSets | None = None
+    risk_sets: RiskSets | None = field(default=None, repr=False)
     family, dispersion, has_variance = "partial likelihood of log hazards", 1.0, False
     of_times = has_ratios = True
 
@@ -1727,9 +1688,9 @@ class CoxPartialLikelihood(Loss):
 class _CensoredTimes(NamedTuple):
     """Distributions of times by their cumulative hazards: all later ones are alike if censored."""
 
-    hazard: np.ndarray
+    hazard: Array
 
-    def cdf(self, y: np.ndarray) -> np.ndarray:
+    def cdf(self, y: Array) -> Array:
         return np.where(y > 0, -np.expm1(-self.hazard), 1.0)
 
 
@@ -1824,14 +1785,11 @@ def parse_loss(text: str) -> str | Loss:
     loss = LOSSES.get(name)
     if not colon or loss is None or not fields(loss):
         return text
-    of_columns = bool(loss.columns_of_predictors)
+    given: Any = [item for item in value.split(",") if item]
     try:
-        given: Any = [item for item in value.split(",") if item] if of_columns else float(value)
+        given = given if loss.columns_of_predictors else float(value)
     except ValueError:
-        name = fields(loss)[0].name
-        raise ValueError(
-            f"{argument('loss', text)}: the {name} {value!r} is not a number."
-        ) from None
+        given = value  # which the loss refuses
     try:
         return replace(loss, **{fields(loss)[0].name: given})
     except ValueError as error:
@@ -1849,7 +1807,7 @@ def svm_loss(name: str, epsilon: float = 0.0) -> Loss:
     return EpsilonInsensitive(epsilon) if isinstance(loss, EpsilonInsensitive) else loss
 
 
-def _spread(y: np.ndarray, weight: np.ndarray) -> float:
+def _spread(y: Array, weight: Array) -> float:
     """Distance of the quartiles, else the mean distance from the median; next to none for a single
     value, so that it is predicted.
     """
@@ -1858,7 +1816,7 @@ def _spread(y: np.ndarray, weight: np.ndarray) -> float:
     return float((high - low) or distance or 1e-6 * (abs(middle) or 1.0))
 
 
-def _quantiles(y: np.ndarray, weight: np.ndarray, shares: Any) -> tuple[Any, float]:
+def _quantiles(y: Array, weight: Array, shares: Any) -> tuple[Any, float]:
     """Numbers that these shares of the weight lie below, or at, and the sum of the weights.
 
     Where two neighbours and all numbers between them would do, it is their mean: the quantiles of

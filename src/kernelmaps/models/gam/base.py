@@ -421,23 +421,15 @@ class GeneralizedAdditiveModel(BaseEstimator):
 
         A consecutive number with an effect may be a time. Columns that parameters name stay.
         """
+        terms = self.predictor_.terms if self.reader_.named else []
         given = str([self.terms, self.interactions, self.constraints, self.smoothing])
-        reasons = {}
-        for term in self.predictor_.terms if self.reader_.named else ():
-            (column, *others), p = (columns[j] for j in term.columns), float(term.p_value.min())
-            if (
-                not others
-                and p > NO_EFFECT
-                and numbers_rows(column)
-                and repr(column.name) not in given
-            ):
-                reasons[column.name] = (
-                    f"its values number the rows, without an effect (p = {p:.2g})"
-                )
-        for term in self.predictor_.terms:
-            if len(term.columns) > 1:
-                for j in term.columns:
-                    reasons.pop(columns[j].name, None)
+        in_pairs = {j for term in terms if len(term.columns) > 1 for j in term.columns}
+        p_values = {j: float(t.p_value.min()) for t in terms for j in {*t.columns} - in_pairs}
+        reasons = {
+            columns[j].name: f"its values number the rows, without an effect (p = {p:.2g})"
+            for j, p in p_values.items()
+            if p > NO_EFFECT and repr(columns[j].name) not in given and numbers_rows(columns[j])
+        }
         if not 0 < len(reasons) < len(columns):
             return columns
         self._set_reader(self.reader_.leave_out(reasons, type(self).__name__, stacklevel=6))

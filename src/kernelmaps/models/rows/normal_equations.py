@@ -140,12 +140,6 @@ class IndependentEquations:
 
     parts: tuple[NormalEquations, ...]
     places: tuple[np.ndarray, ...]
-    levels = None
-
-    @property
-    def size(self) -> int:
-        """Number of coefficients."""
-        return sum(map(len, self.places))
 
     @cached_property
     def rhs(self) -> np.ndarray:

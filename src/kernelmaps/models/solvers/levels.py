@@ -71,14 +71,6 @@ class IndexBlocks:
         return order[starts[0] :], starts - starts[0]
 
 
-def block_sums(
-    V: np.ndarray, d: np.ndarray, u: np.ndarray, blocks: IndexBlocks
-) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of d_i V_il² d_l and of u_i V_il u_l over pairs of blocks, for a symmetric V."""
-    by_d, by_u = blocks.rows(d), blocks.rows(u)
-    return by_d @ (by_d @ (V * V)).T, by_u @ (by_u @ V).T
-
-
 @dataclass(frozen=True)
 class ConditionalLevels:
     """Coefficients of levels given all others, whose posterior makes them independent.
@@ -254,7 +246,8 @@ class BlockCovariance:
         """
         n = len(self.dense)
         of_dense = blocks.first(n)
-        squares, products = block_sums(self.dense, d[:n], u[:n], of_dense)
+        by_d, by_u = of_dense.rows(d[:n]), of_dense.rows(u[:n])
+        squares, products = by_d @ (by_d @ self.dense**2).T, by_u @ (by_u @ self.dense).T
         if self.levels is None or blocks.index[n] < 0:
             return squares, products
         penalty, of_levels, precision = self.levels.penalty, u[n:], self.levels.precision
