@@ -91,8 +91,8 @@ Both sides have their default settings, or equal ones. The same in numbers:
 {headlines}
 
 *Earlier loop* means that the compiled code has changed since and the row has not been measured
-again. All races are in the tables below; where settings of ours were tuned and those of the peer
-are its defaults, the note of the row says so.
+again. All comparisons are in the tables below; where settings of ours were tuned and those of the
+peer are its defaults, the note of the row says so.
 
 {arena}
 ## How to read the tables

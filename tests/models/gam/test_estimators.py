@@ -1,5 +1,6 @@
 """GAMs: columns as they come, and what the fitted model promises."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -420,6 +421,10 @@ def test_a_frame_and_names_of_its_columns_are_what_a_file_is(seed, library):
     model = km.AdditiveRegressor().fit(rows, "y", "w")
     expected = km.AdditiveRegressor().fit(X, frame["y"], frame["w"])
     np.testing.assert_array_equal(model.predict(mirrored), expected.predict(X))
+    with warnings.catch_warnings(action="error"):  # rows to predict may still have y and w
+        np.testing.assert_array_equal(model.predict(rows), expected.predict(X))
+    with pytest.warns(UserWarning, match="ignored: 'event'"):
+        model.predict(convert(frame))
     assert model.score(rows, "y", "w") == expected.score(X, frame["y"], frame["w"])
     labels = km.AdditiveClassifier().fit(rows, "kind")
     assert labels.score(rows, "kind") > 0.8
@@ -430,6 +435,8 @@ def test_a_frame_and_names_of_its_columns_are_what_a_file_is(seed, library):
         np.testing.assert_allclose(named, others)
     survival = km.AdditiveSurvival().fit(convert(frame.assign(y=frame["y"] + 2)), ("y", "event"))
     assert survival.n_events_ == frame["event"].sum()
+    with warnings.catch_warnings(action="error"):
+        survival.predict(convert(frame))
     with pytest.raises(ValueError, match=r"X has no column 'z'; it has 'a'"):
         model.fit(rows, "z")
 

@@ -222,6 +222,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any, exposure: Any = None, offset: Any = None
     ) -> Self:
         """Fit to rows in memory, or to rows that are read block by block."""
+        self._remember_columns(y, sample_weight, exposure)
         X, y, sample_weight, exposure, offset = without_named(
             type(self).__name__, X, y, sample_weight, exposure, offset
         )
@@ -260,6 +261,10 @@ class GeneralizedAdditiveModel(BaseEstimator):
             with open_large_table(X, y, sample_weight, exposure) as source:
                 self._fit_source(source)
         return self
+
+    def _remember_columns(self, *row_data: Any) -> None:
+        """Remember columns that hold targets or weights: rows to predict may have them, too."""
+        self._columns_of_row_data = [item for item in row_data if isinstance(item, str)]
 
     def _rows_to_score(
         self, X: Any, y: Any, sample_weight: Any, exposure: Any = None
@@ -449,16 +454,17 @@ class GeneralizedAdditiveModel(BaseEstimator):
         Values beyond the training rows are warned of, unless another part of the call does it.
         """
         check_is_fitted(self)
+        owner, notes = type(self).__name__, ReadingNotes()
         if isinstance(X, str | os.PathLike):
-            file = open_table(X)
-            table, notes = file.table(), ReadingNotes()
-            columns = self.reader_.read(table, type(self).__name__, notes=notes)
+            columns = self.reader_.read(open_table(X).table(), owner, notes=notes)
             notes.unexpected.clear()  # a file may hold the target, too
-            notes.warn(type(self).__name__, stacklevel=4)
         else:
-            columns = self.reader_.read(self._check_input(X), type(self).__name__)
+            columns = self.reader_.read(self._check_input(X), owner, notes=notes)
+            known = getattr(self, "_columns_of_row_data", ())
+            notes.unexpected = [name for name in notes.unexpected if name not in known]
+        notes.warn(owner, stacklevel=4)
         if warns:
-            warn_beyond(type(self).__name__, self.predictor_.count_beyond(columns), stacklevel=4)
+            warn_beyond(owner, self.predictor_.count_beyond(columns), stacklevel=4)
         return columns
 
     def _check_input(self, X: Any) -> Any:

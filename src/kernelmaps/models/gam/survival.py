@@ -187,6 +187,8 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         """
         refuse_training_on_gpu(self, "fit", X, y, sample_weight)
         self._check_parameters()
+        targets = y if isinstance(y, tuple) else [y]
+        self._remember_columns(*targets, sample_weight, entry, strata)
         X, y, sample_weight, entry, strata = self._load(X, y, sample_weight, entry, strata)
         self._fit_loaded_rows(X, y, sample_weight, entry, strata, offset)
         self._exposed = offset is not None
