@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ._util.display import html_of, two_columns
 from ._util.schema import Lengths, SchemaError, number, optional, record, saved, text
 
 # Largest rounding error of ⟨φ(x), φ(y)⟩ that was seen, in units of ε √(k(x, x) k(y, y)), for maps
@@ -139,17 +138,3 @@ class Certificate:
             head = f"no bound on the {self.error} error is known for {self.domain}"
         inner = "" if self.inner is None else f"; {self.inner}"
         return f"{head} ({self.method}){inner}"
-
-    def _repr_html_(self) -> str:
-        if self.proved:
-            words: dict[str, Any] = {f"{self.error} error at most": float(self.bound)}
-        else:
-            words = {f"largest {self.error} error found (no bound is proved)": self.found}
-        words |= {
-            "for": self.domain,
-            "with probability": None if self.probability == 1 else float(self.probability),
-            "by": self.method,
-        }
-        if self.inner is not None and self.inner.proved:
-            words |= {"and at most": float(self.inner.bound), "for only": self.inner.domain}
-        return html_of(two_columns(words, "Certificate"))

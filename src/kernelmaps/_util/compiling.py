@@ -75,7 +75,7 @@ def loop(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
             return function
         try:
             compiled, is_kept = numba.njit(cache=True, **options)(function), True
-        except RuntimeError:  # it can write neither beside the source nor below the home
+        except RuntimeError:  # it can write neither next to the source nor below the home
             compiled, is_kept = numba.njit(**options)(function), False
             _report_files("there is no folder that can be written to")
 

@@ -120,7 +120,7 @@ def is_tensor(array: Any) -> bool:
 
 
 def to_device(array: np.ndarray, device: Any, dtype: Any = None) -> Any:
-    """A copy on the device; through pinned memory, so that the copy runs beside the computation."""
+    """A copy on the device; through pinned memory, so that the copy runs during the computation."""
     import torch
 
     array = np.ascontiguousarray(array, dtype=dtype)

@@ -119,7 +119,7 @@ signed_number = partial(plain_number, digits=4, sign="+")
 
 
 def write_numbers(*axes: Any) -> None:
-    """Let axes of matplotlib write numbers as 0.5, 2000 or 3M, without an offset beside them."""
+    """Let axes of matplotlib write numbers as 0.5, 2000 or 3M, without an offset next to them."""
     for axis in axes:
         axis.set_major_formatter(lambda v, _: f"{v:.6g}" if abs(v) < 1e6 else f"{v / 1e6:.6g}M")
 
@@ -171,7 +171,7 @@ def track(
     iterable : iterable
         What to go through; its items are passed on unchanged and lazily.
     description : str or callable
-        The words beside the bar, or a function that makes them of an item.
+        The words next to the bar, or a function that makes them of an item.
     total : int, optional
         Number of items, where `iterable` has no length. Without either, the bar pulses.
     enabled : bool, optional

@@ -128,7 +128,7 @@ def saved(check: Check, **options: Any) -> Any:
 def record(cls: Any) -> Any:
     """A frozen dataclass whose fields, all made by :func:`saved`, are its state.
 
-    What an instance keeps beside them, such as a cached property, is not pickled.
+    What an instance keeps next to them, such as a cached property, is not pickled.
     """
     made: Any = dataclass(frozen=True)(cls)
     made.__getstate__ = lambda self: {item.name: getattr(self, item.name) for item in fields(self)}

@@ -14,7 +14,7 @@ that a file declares is compared with its length before anything is allocated, e
 of its own, and the header is nested `DEEPEST` levels deep at most; anything else raises
 `FileFormatError`.
 
-Writing goes to a temporary name beside the target and is moved into place, so that an interrupted
+Writing goes to a temporary name next to the target and is moved into place, so that an interrupted
 or failed write (a full disk, say) leaves an older file as it was. The target keeps its permissions,
 and a symbolic link keeps pointing to the file that is replaced. A pipe or a terminal is written
 to, never replaced; folders are not created.
@@ -260,7 +260,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 def all_or_nothing(method: Method) -> Method:
     """Leave the attributes as they were if the method ends by an error or by Ctrl-C.
 
-    An estimator whose `fit` is interrupted would otherwise keep, say, the new map beside the old
+    An estimator whose `fit` is interrupted would otherwise keep, say, the new map next to the old
     weights. The method must set attributes, not change their values in place. An error that a
     parameter of a wrong kind led to names that parameter.
     """

@@ -160,7 +160,7 @@ def run_interruptibly(
     """``work(item)`` for each item, in threads of their own; Ctrl-C ends it at once.
 
     The interrupted threads are told to stop, which work that goes on for long has to look for by
-    `check_stop`, and are not waited for. So are those beside one that failed.
+    `check_stop`, and are not waited for. So are those next to one that failed.
     """
     if len(items) == 1:
         return [interruptible(work, items[0])]
@@ -349,7 +349,7 @@ def limit_threads(n_jobs: int | None = None) -> Iterator[int]:
 
 
 BLOCK_BYTES = 16 * 2**20
-"""Bound on the temporaries of a call, beside input and output."""
+"""Bound on the temporaries of a call, in addition to input and output."""
 
 
 def row_blocks(n: int, bytes_per_row: float, budget: int = BLOCK_BYTES) -> list[slice]:

@@ -373,7 +373,7 @@ def _find_columns_like_target(model: Any, source: Source, target: str | None) ->
 
     head = source.head(BLOCK_ROWS)
     y = np.asarray(None if head is None else head.y)
-    y = y[:, 0] if y.ndim == 2 else y  # times, beside which events stand
+    y = y[:, 0] if y.ndim == 2 else y  # times, next to which events stand
     if head is None or y.dtype.kind not in "iuf" or len(np.unique(y)) < FEWEST_ROWS:
         return []
     with _quiet():

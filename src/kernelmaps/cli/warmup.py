@@ -22,7 +22,7 @@ from . import application as cli
 def warmup(json: cli.AsJson = False) -> None:
     """Compile the loops of everyday use now, so that the first request does not wait.
 
-    For images and servers: compiled loops are kept beside the package, or in the folder that the
+    For images and servers: compiled loops are kept next to the package, or in the folder that the
     environment variable NUMBA_CACHE_DIR names. Streaming models are not among them: apart from
     their map, they compile nothing.
 

@@ -24,7 +24,7 @@ from .._util.arguments import refuse_masked
 from .._util.sparse import check_sparse, dense, is_sparse, naming_text
 from .._util.threads import cached_property, mixed_bits
 from .arrow import pa
-from .columns import check_order, is_frame, names_of, without_columns
+from .columns import check_order, is_frame, names_of, without_named
 
 _ROLES = ("targets", "weights", "exposures")
 
@@ -423,9 +423,7 @@ class IterableSource(Source):
                 f"chunk {index} is a tuple of {len(parts)}; chunks are X, (X, y) or (X, y, weights)"
             )
         X, *of_item = (*parts, None, None)[:3]
-        named = [name for name in self.roles if isinstance(name, str)]
-        columns = {name: np.asarray(X[name]) for name in named}
-        X = without_columns(X, named)
+        X, *of_stream = without_named(f"chunk {index}", X, *self.roles)
         names = None if self.frames else names_of(X)
         if names is not None:
             self.names = names if self.names is None else self.names
@@ -434,15 +432,14 @@ class IterableSource(Source):
         if len(X.shape) != 2:
             raise ValueError(f"chunk {index} must have two dimensions, found shape {X.shape}")
         rows, of_rows = slice(start, start + X.shape[0]), []
-        for name, of_chunk, of_stream in zip(_ROLES, (*of_item, None), self.roles):
-            if of_chunk is not None:
-                values = np.asarray(of_chunk)
-            elif isinstance(of_stream, str):
-                values = columns[of_stream]
-            else:
-                values = values_at(of_stream, rows)
+        for what, of_chunk, role, values in zip(_ROLES, (*of_item, None), self.roles, of_stream):
+            if of_chunk is None:
+                of_chunk = values if isinstance(role, str) else values_at(role, rows)
+            if isinstance(of_chunk, str):
+                raise ValueError(f"chunk {index} has no names of columns, such as {role!r}")
+            values = None if of_chunk is None else np.asarray(of_chunk)
             if values is not None and len(values) != X.shape[0]:
-                raise ValueError(f"chunk {index} has {X.shape[0]} rows but {len(values)} {name}")
+                raise ValueError(f"chunk {index} has {X.shape[0]} rows but {len(values)} {what}")
             of_rows.append(values)
         y, w, exposure = of_rows
         return Block(X, y, w, index, 0, start, exposure)
@@ -481,7 +478,6 @@ class RowSample:
     with_ends: bool = False
     parts: list[tuple[Block, np.ndarray]] = field(default_factory=list)
     ends: Block | None = None
-    _highest: int = (1 << 64) - 1
 
     @classmethod
     def draw(cls, source: Source, size: int) -> RowSample:
@@ -504,12 +500,11 @@ class RowSample:
         """Add the rows of a block."""
         if self.with_ends:
             self._add_ends(block)
-        self._add(block, mixed_bits(np.arange(block.start, block.start + len(block))))
+        self._add([(block, mixed_bits(np.arange(block.start, block.start + len(block))))])
 
     def merge(self, other: RowSample) -> RowSample:
         """Add another sample."""
-        for part in other.parts:
-            self._add(*part)
+        self._add(other.parts)
         if other.ends is not None:
             self._add_ends(other.ends)
         return self
@@ -527,11 +522,8 @@ class RowSample:
             block = _end_rows(block)
             self.ends = block if self.ends is None else _end_rows(joined([self.ends, block]))
 
-    def _add(self, block: Block, hashes: np.ndarray) -> None:
-        selected = np.flatnonzero(hashes <= np.uint64(self._highest))
-        if len(selected):
-            all_rows = len(selected) == len(block)
-            self.parts.append((block if all_rows else block.take(selected), hashes[selected]))
+    def _add(self, parts: list[tuple[Block, np.ndarray]]) -> None:
+        self.parts += [part for part in parts if len(part[0])]
         if self.n_rows > 2 * self.size:
             self.shrink()
 
@@ -539,10 +531,9 @@ class RowSample:
         """The sample, with no more rows than it may have."""
         if self.n_rows > self.size:
             hashes = np.concatenate([hashes for _, hashes in self.parts])
-            self._highest = int(np.partition(hashes, self.size - 1)[self.size - 1])
-            parts, self.parts = self.parts, []
-            for part in parts:
-                self._add(*part)
+            highest = np.partition(hashes, self.size - 1)[self.size - 1]
+            kept = [(*part, np.flatnonzero(part[1] <= highest)) for part in self.parts]
+            self.parts = [(b.take(rows), hashes[rows]) for b, hashes, rows in kept if len(rows)]
         return [block for block, _ in self.parts]
 
 

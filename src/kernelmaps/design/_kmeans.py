@@ -1,7 +1,7 @@
 """Compiled dynamic programming for exact weighted k-means of sorted numbers.
 
 Costs are differences of running sums of squares, from which little is left for a cluster far from
-the origin of the sums. `RunningSums.wide` therefore keeps the rounding errors of the sums beside
+the origin of the sums. `RunningSums.wide` therefore keeps the rounding errors of the sums next to
 them and takes the differences with twice the digits ("double-double", after Dekker and Knuth).
 """
 

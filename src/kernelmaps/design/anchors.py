@@ -37,7 +37,7 @@ def kmeans(values: np.ndarray, counts: np.ndarray, n: int) -> np.ndarray:
     lists of numbers cannot do: a feature of 60000 pixels has at most 256 distinct values.
 
     Where the rounding of the squared range is more than a millionth of the cost that was found, as
-    beside an outlier, the search is repeated with twice the digits.
+    with an outlier, the search is repeated with twice the digits.
     """
     if len(values) <= n:
         return values

@@ -42,7 +42,7 @@ class DesignSolver(ABC):
     grid : GridKernel or None
         The kernel on a grid of values, where the rank bound applies.
     problem : CosineProblem or None
-        That of cosines: the one that is solved, or beside a table.
+        That of cosines: the one that is solved, or that a table starts from.
     method : str
     seed : int
         Of the starts.
@@ -105,7 +105,7 @@ class DesignSolver(ABC):
             gamma=of.kernel.gamma,
             **fields,
         )
-        return design.replace(rms=_rms(design, of.kernel.component))
+        return replace(design, rms=_rms(design, of.kernel.component))
 
 
 class CosineSolver(DesignSolver):

@@ -160,25 +160,11 @@ class JointDesign(DesignedMapping):
             arrays["lower"], arrays["upper"] = self.ends
         return Spec("fourier", arrays, {"operator": "matrix", "paired": False, "scale": 1.0})
 
-    def transform(self, X: Any) -> np.ndarray:
-        """Compute φ(X) without clipping.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_dimensions)
-            Rows of coordinates.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_columns)
-            The columns of the map.
-        """
-        X = np.asarray(X)
-        dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
-        return apply(self.make_spec(clip=False), np.ascontiguousarray(X, dtype=dtype))
-
     def __call__(self, x: Any) -> np.ndarray:
-        return self.transform(x)
+        """φ of rows of coordinates, not clipped, in float32 or float64."""
+        x = np.asarray(x)
+        dtype = x.dtype if x.dtype in (np.float32, np.float64) else np.float64
+        return apply(self.make_spec(clip=False), np.ascontiguousarray(x, dtype=dtype))
 
     def summary(self) -> str:
         """Describe the design and its certificate in words.

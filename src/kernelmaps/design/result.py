@@ -5,7 +5,7 @@ Cache of designs on disk, keyed by the arguments of the request.
 A key is the digest of everything that determines a design: the signature and the weight (sampled),
 the domain, the size, the method, the seed and the version of the solver. Files are written to a
 temporary name and moved into place, so that an interrupted design leaves nothing behind; a damaged
-one is designed again. Beside the user's cache there is a read-only file of ready designs that is
+one is designed again. Next to the user's cache there is a read-only file of ready designs that is
 shipped with the package (``tools/make_ready_designs.py`` makes it).
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from .._util import storage
-from .._util.display import html_of, two_columns
 from .._util.threads import cached_property
 from ..engine import Spec, evaluate
 from ..engine.families import waves_arrays
@@ -180,21 +179,6 @@ class Design(DesignedMapping):
             return out
         return evaluate(self.make_spec(clip=False), x[:, None])
 
-    def replace(self, **changes: Any) -> Design:
-        """Return a copy with some attributes changed.
-
-        Parameters
-        ----------
-        **changes : dict
-            New values by name.
-
-        Returns
-        -------
-        Design
-            The changed copy.
-        """
-        return replace(self, **changes)
-
     def summary(self) -> str:
         """Describe the design and its certificate in words.
 
@@ -219,33 +203,6 @@ class Design(DesignedMapping):
             f"{where}, method {self.method!r}"
         )
         return self._describe(head, parts)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the design as plain values for JSON.
-
-        Returns
-        -------
-        dict
-            Numbers, strings and lists.
-        """
-        named = isinstance(self.domain, str)
-        plain: dict[str, Any] = {
-            "kernel": self.kernel,
-            "method": self.method,
-            "error": self.error,
-            "domain": self.domain if named else list(map(float, self.domain)),
-            "columns": int(self.n_columns),
-            "max_error": float(self.max_error),
-            "rms": float(self.rms),
-            "certificate": self.certificate.words,
-        }
-        if self.frequencies is not None:
-            plain["frequencies"] = list(map(float, self.frequencies))
-            plain["weights"] = list(map(float, self.weights))
-        return plain
-
-    def _repr_html_(self) -> str:
-        return html_of(two_columns(self.to_dict(), f"{self.n_columns}-column map of {self.kernel}"))
 
     def __repr__(self) -> str:
         return (

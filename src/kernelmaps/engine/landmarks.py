@@ -1,4 +1,4 @@
-r"""Landmarks: kernel values with some points, times a matrix, alone or beside random features.
+r"""Landmarks: kernel values with some points, times a matrix, alone or next to random features.
 
 *Nyström maps* (the family "nystroem") are
 
@@ -18,7 +18,7 @@ with E ⟨f(x), f(y)⟩ = k(x, y), let T be a "whitening" with Tᵀ K T = I and
 .. math:: φ(x) = \bigl[\, ν(x),\; f(x) - ν(x)\, R \,\bigr], \qquad
           ν(x) = [k(x, l_i)]_i\, T, \quad R = T^\top f(l).
 
-ν is the Nyström map, and the rest is what random features see beside the landmarks. Because
+ν is the Nyström map, and the rest is what random features see next to the landmarks. Because
 E f(x) f(l)ᵀ = k(x, l), the mean of ⟨φ(x), φ(y)⟩ is ν(x)ν(y)ᵀ + k(x, y) − ν(x)ν(y)ᵀ = k(x, y):
 unbiased for every pair, like f alone. If K is invertible, f(l_i) = ν(l_i) R, so that the rest
 vanishes at landmarks: every pair with a landmark in it has *exactly* its kernel value.
@@ -46,7 +46,7 @@ from .spec import FamilySchema, Spec, check_width, register_schema
 
 
 def landmark_spec(points: np.ndarray, whitening: np.ndarray, gamma: float, random: Spec) -> Spec:
-    """Spec of the map with landmarks `points` (rows) and the features `random` beside them."""
+    """Spec of the map with landmarks `points` (rows) and the features `random` next to them."""
     dtype = points.dtype
     features = apply_joint(random, points)
     center = points.mean(axis=0, dtype=np.float64).astype(dtype)
@@ -76,8 +76,8 @@ def _formula(xp: Any, spec: Spec, X: Any) -> Any:
     exponent = 2 * project(xp, points, away) - squares
     kernel = xp.exp(spec.numbers["gamma"] * xp.minimum(exponent, xp.zeros_like(exponent)))
     whitened = kernel @ array(xp, spec, "whitening", X)
-    beside = FAMILIES[random.family].formula(xp, random, X)
-    return xp.concat([whitened, beside - whitened @ array(xp, spec, "along", X)], axis=1)
+    features = FAMILIES[random.family].formula(xp, random, X)
+    return xp.concat([whitened, features - whitened @ array(xp, spec, "along", X)], axis=1)
 
 
 def _fast(spec: Spec, X: Any, out: np.ndarray) -> np.ndarray:
@@ -90,10 +90,10 @@ def _fast(spec: Spec, X: Any, out: np.ndarray) -> np.ndarray:
     for rows in row_blocks(X.shape[0], out.dtype.itemsize * width, 2**26):
         block = X[rows]
         left = _gaussian(spec, block, out.dtype) @ whitening
-        beside = np.empty((block.shape[0], along.shape[1]), out.dtype)
-        FAMILIES[random.family].fast(random, block, beside)
+        features = np.empty((block.shape[0], along.shape[1]), out.dtype)
+        FAMILIES[random.family].fast(random, block, features)
         out[rows, :n_whitened] = left
-        np.subtract(beside, left @ along, out=out[rows, n_whitened:])
+        np.subtract(features, left @ along, out=out[rows, n_whitened:])
     return out
 
 

@@ -57,7 +57,7 @@ def check_out(out: np.ndarray | None, shape: tuple[int, int], dtype: np.dtype) -
 def check_loop(X: Any, n_features: int, out: np.ndarray, shape: tuple[int, ...]) -> None:
     """Refuse rows or results that a compiled loop would read or write beyond their ends.
 
-    Stands beside the call of the loop, and compares what the loop is given: estimators check X
+    Stands next to the call of the loop, and compares what the loop is given: estimators check X
     against their attributes, which may have been changed since, or belong to a later fit.
     """
     if X.shape[1] != n_features or out.shape != shape:

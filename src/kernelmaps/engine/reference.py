@@ -80,16 +80,11 @@ def curve_values(spec: Spec, X: Array, xp: Any) -> Array:
         values = family.curve(xp, spec, xp.where(positive, inside, xp.ones_like(size)))
         values = xp.where(positive[..., None], values, xp.zeros_like(values))
     else:
-        values = family.curve(xp, spec, standardise(xp, spec, inside))
+        if "shift" in spec.arrays:
+            inside = (inside - array(xp, spec, "shift", X)) * array(xp, spec, "scale", X)
+        values = family.curve(xp, spec, inside)
     values = values if sign is None else sign[..., None] * values
     return xp.where((X != X)[..., None], X[..., None], values)
-
-
-def standardise(xp: Any, spec: Spec, X: Array) -> Array:
-    """t = (x − shift)·scale."""
-    if "shift" not in spec.arrays:
-        return X
-    return (X - array(xp, spec, "shift", X)) * array(xp, spec, "scale", X)
 
 
 def evaluate_table(table: Table, X: Array, xp: Any, missing: np.ndarray | None = None) -> Array:

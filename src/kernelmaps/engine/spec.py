@@ -5,7 +5,7 @@ to the schema of its family (names, types, shapes, ranges and relations) when it
 it comes from: a map's fit, a file, a pickle, a Dask worker or a plug-in. All checks take linear
 time.
 
-A family from outside registers its own schema beside its formula::
+A family from outside registers its own schema next to its formula::
 
     from kernelmaps.engine import FamilySchema, register_schema
     from kernelmaps._util.schema import array, number
@@ -65,7 +65,7 @@ class Spec:
     parts: tuple[Spec, ...] = ()
 
     def __post_init__(self) -> None:
-        frozen = {name: _frozen(name, value) for name, value in self.arrays.items()}
+        frozen = {name: _freeze(name, value) for name, value in self.arrays.items()}
         numbers = {name: _number(name, value) for name, value in self.numbers.items()}
         object.__setattr__(self, "arrays", MappingProxyType(frozen))
         object.__setattr__(self, "numbers", MappingProxyType(numbers))
@@ -223,7 +223,7 @@ def spec_from_file(
         ) from error
 
 
-def _frozen(name: str, value: Any) -> np.ndarray:
+def _freeze(name: str, value: Any) -> np.ndarray:
     """A read-only array of native numbers; copied only if somebody could still change it."""
     array = np.asarray(value)
     if array.dtype.kind not in "biuf":

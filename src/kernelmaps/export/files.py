@@ -1,8 +1,8 @@
 """Model files (``.kmap``): fitted maps and models as JSON and plain arrays, without pickle.
 
 A model file is a container of :mod:`kernelmaps._util.storage` of kind ``"model"``. Its header holds
-a tree of JSON values, the *nodes*; arrays are kept beside it and referred to by name. A node with a
-``"$"`` entry stands for something that JSON does not have:
+a tree of JSON values, the *nodes*; arrays are kept next to it and referred to by name. A node with
+a ``"$"`` entry stands for something that JSON does not have:
 
 =============  ====================================================================
 ``"$"``        what it stands for
@@ -72,7 +72,7 @@ class FileInfo:
     details : dict
         Parameters of the model, or numbers of the spec.
     metadata : dict
-        What was stored beside the model: names of columns and target, say.
+        What was stored next to the model: names of columns and target, say.
     """
 
     kind: str
@@ -95,7 +95,7 @@ def save(model: Any, path: AnyPath, *, metadata: Mapping[str, Any] | None = None
     path : path
         The file; an existing one is replaced only when the new one is complete.
     metadata : mapping, optional
-        Plain JSON values to keep beside the model; :func:`open_info` shows them.
+        Plain JSON values to keep next to the model; :func:`open_info` shows them.
 
     Raises
     ------
@@ -157,7 +157,7 @@ def load(path: AnyPath) -> Any:
 def load_with_metadata(
     path: str | os.PathLike[str], *, to_predict: bool = False
 ) -> tuple[Any, dict[str, Any]]:
-    """What a file holds, and what was stored beside it; the file is read once.
+    """What a file holds, and what was stored next to it; the file is read once.
 
     With `to_predict`, a model may come without its estimator: it predicts the rows of tables, and
     scikit-learn is not imported.

@@ -140,7 +140,7 @@ class Reader:
                 f"the file holds {kind!r:.60} values, which this version of kernelmaps does not "
                 "know."
             )
-        with _malformed_refused(kind):
+        with _refuse_malformed(kind):
             return self._KINDS[kind](self, node)
 
     def read_to_predict(self, node: Any) -> Any:
@@ -155,7 +155,7 @@ class Reader:
             return self.read(node)
         self.to_predict = True
         try:
-            with _malformed_refused("object"):
+            with _refuse_malformed("object"):
                 return self.read(node["state"][entry])
         except FileFormatError:
             return Reader(self.arrays).read(node)
@@ -298,7 +298,7 @@ class Reader:
 
 
 @contextmanager
-def _malformed_refused(kind: str) -> Iterator[None]:
+def _refuse_malformed(kind: str) -> Iterator[None]:
     """Errors of a node that is not as it should be, as one kind."""
     try:
         yield

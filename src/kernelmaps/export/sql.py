@@ -281,7 +281,7 @@ def _level_keys(book: Codebook, are_numbers: bool) -> list[tuple[str, int]]:
 
 
 class _Statement:
-    """Common table expressions, each with new columns beside those of the one before, `s`.
+    """Common table expressions, each with new columns next to those of the one before, `s`.
 
     Parameters
     ----------

@@ -287,11 +287,9 @@ def _jensen_shannon_component(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     ratio = small / large
     log1p_ratio = xp.log1p(ratio)
     some = ratio > float(np.finfo(np.float64).tiny)
-    if xp is np and np.all(some):
-        logarithm = xp.log(ratio)
-    else:  # a difference of logarithms has fewer digits: only where the ratio itself has none
-        safe = xp.where(some, ratio, xp.ones_like(ratio))
-        logarithm = xp.where(some, xp.log(safe), xp.log(small) - xp.log(large))
+    # A difference of logarithms has fewer digits: only where the ratio itself has none.
+    safe = xp.where(some, ratio, xp.ones_like(ratio))
+    logarithm = xp.where(some, xp.log(safe), xp.log(small) - xp.log(large))
     return (large * log1p_ratio + small * (log1p_ratio - logarithm)) / (2 * log(2))
 
 

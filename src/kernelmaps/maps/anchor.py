@@ -323,7 +323,7 @@ class AnchorMap(AdditiveMap):
 
     def _learn(self, X: Any) -> Spec:
         self._check_parameters()
-        self.kernel_ = self._resolved_kernel()
+        self.kernel_ = self._resolve_kernel()
         if isinstance(self.kernel_, kernels.PerFeature):
             self.kernel_.check_width(X.shape[1], "AnchorMap")
             self.kernel_._check_values(X, "X")
@@ -369,7 +369,7 @@ class AnchorMap(AdditiveMap):
         """Anchors of each feature, and the range that they are for."""
         data_range = tuple(np.asarray(end, dtype=np.float64) for end in self._column_range(X))
         if not isinstance(self.anchors, str):
-            features = self._given_anchors(X.shape[1])
+            features = self._read_anchors(X.shape[1])
             low = np.minimum(data_range[0], [a[0] for a in features])
             return features, (low, np.maximum(data_range[1], [a[-1] for a in features]))
         if self.anchors == "kmeans":
@@ -410,7 +410,7 @@ class AnchorMap(AdditiveMap):
         place = space_by_roots if roots or self.anchors == "sqrt" else np.linspace
         return np.unique(place(low, high, self.n_anchors))  # close ones may be equal
 
-    def _given_anchors(self, n_features: int) -> list[np.ndarray]:
+    def _read_anchors(self, n_features: int) -> list[np.ndarray]:
         lists = list(self.anchors) if np.iterable(self.anchors) else [self.anchors]
         shared = all(np.ndim(value) == 0 for value in lists)
         lists = [lists] if shared else lists
@@ -453,7 +453,7 @@ class AnchorMap(AdditiveMap):
         differ = isinstance(getattr(self, "kernel_", None), kernels.PerFeature)
         return None if differ and not self._non_negative else super()._refuses_negative
 
-    def _resolved_kernel(self) -> kernels.AdditiveKernel:
+    def _resolve_kernel(self) -> kernels.AdditiveKernel:
         kernel = kernels.get(self.kernel)
         if not isinstance(kernel, kernels.AdditiveKernel):
             raise ValueError(

@@ -230,8 +230,6 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
 
     def _native_rows(self, X: Any, *, reset: bool) -> Any:
         """Rows as C-ordered NumPy of a native dtype or CSR; their values are not looked at."""
-        if not reset and self._needs_no_conversion(X):
-            return X
         if isinstance(X, Codes):
             raise TypeError(
                 f"{type(self).__name__}: X holds codes of an AnchorMap, not values. That map's "
@@ -257,14 +255,6 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
             X = X.copy()
             X.sum_duplicates()
         return X
-
-    def _needs_no_conversion(self, X: Any) -> bool:
-        """Whether rows need no conversion, and have no names to compare: of few, that is half of
-        the time."""
-        if type(X) is not np.ndarray or X.ndim != 2 or hasattr(self, "feature_names_in_"):
-            return False
-        fits = X.shape[1] == self.n_features_in_ and len(X) > 0
-        return fits and X.dtype in _NATIVE and X.flags.c_contiguous
 
     def _transform_array_api(self, X: Any, out: Any) -> Any:
         """φ of another library's arrays, on their device; on a GPU, one look at the values."""
@@ -647,9 +637,8 @@ def feature_ranges(
     [0, 2^k − 1] that holds it: features then share a handful of ranges, and their tables.
     """
     low, high = (np.asarray(end, dtype=np.float64) for end in owner._column_range(X))
-    named = isinstance(domain, str)
-    if not named or domain not in ("auto", "data"):
-        low, high = _given(owner, domain, len(low), named)
+    if not isinstance(domain, str) or domain not in ("auto", "data"):
+        low, high = _read_domain(owner, domain, len(low))
     elif domain == "auto" and X.dtype.kind == "u":
         low = np.zeros_like(low)
         high = 2.0 ** np.ceil(np.log2(np.maximum(high, 1) + 1)) - 1
@@ -670,12 +659,12 @@ def range_of_constant(low: Any, high: Any) -> Any:
     return np.maximum(1.0, 2.0**-20 * np.maximum(np.abs(low), np.abs(high)))
 
 
-def _given(owner: Any, domain: Any, n_features: int, named: bool) -> tuple[np.ndarray, np.ndarray]:
+def _read_domain(owner: Any, domain: Any, n_features: int) -> tuple[np.ndarray, np.ndarray]:
     """The ends of a domain that was given, unless it is an unknown name."""
+    ends = () if isinstance(domain, str) else domain
     with suppress(TypeError, ValueError):
-        low, high = (np.broadcast_to(np.float64(end), n_features) for end in domain)
-        finite = np.isfinite(low).all() and np.isfinite(high).all()
-        if finite and (low < high).all() and not named:
+        low, high = (np.broadcast_to(np.float64(end), n_features) for end in ends)
+        if np.isfinite([low, high]).all() and (low < high).all():
             return low.copy(), high.copy()
     words = "'auto', 'data' or a pair (low, high) of numbers or arrays with low < high"
     raise argument_error(owner, "domain", domain, words)

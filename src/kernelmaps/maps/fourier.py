@@ -606,13 +606,13 @@ class CompressiveFourierMap(JointMap):
         rng = generator(self.random_state)
         projection, scale = self._measurement_stage(X, rng)
         self.n_measurements_ = X.shape[1] if projection is None else n_outputs(projection)
-        self.kernel_ = self._resolved_kernel(X, projection, scale, rng)
+        self.kernel_ = self._resolve_kernel(X, projection, scale, rng)
         drawing = rng, output_dtype(X.dtype), self.sampling
         features = draw_fourier(self, self.kernel_, columns, self.n_measurements_, *drawing)
         warn_if_degenerate("CompressiveFourierMap", self.kernel_, X, SCALE_ADVICE)
         return features if projection is None else Spec("chain", parts=(projection, features))
 
-    def _resolved_kernel(
+    def _resolve_kernel(
         self, X: Any, projection: Spec | None, scale: float, rng: np.random.Generator
     ) -> Any:
         """The kernel of the rows of X: of measurements s·y it is k(s·y), of length σ/s."""
@@ -639,7 +639,7 @@ class CompressiveFourierMap(JointMap):
         """A drawn projection or the camera's; for measurements, none, and the camera's scale."""
         d, dtype = X.shape[1], output_dtype(X.dtype)
         if self.measurement_matrix is not None:
-            matrix, scale = self._checked_measurement_matrix(d)
+            matrix, scale = self._check_measurement_matrix(d)
             if self.measured:
                 return None, scale
             arrays = {"matrix": (scale * matrix.T).astype(dtype)}
@@ -653,7 +653,7 @@ class CompressiveFourierMap(JointMap):
         check_choice(self, "projection", self.projection, METHODS)
         return draw_orthoprojector(self.projection, m, d, rng, dtype), 1.0
 
-    def _checked_measurement_matrix(self, n_columns: int) -> tuple[np.ndarray, float]:
+    def _check_measurement_matrix(self, n_columns: int) -> tuple[np.ndarray, float]:
         """The measurement matrix A (m, d), checked, and the scale √d / ‖A‖_F."""
         name = "measurement_matrix"
         try:
@@ -800,7 +800,7 @@ class ExponentialMap(DefaultParts, JointMap):
         self.additive_map_ = clone(self._first_stage()).fit(X)
         first = self.additive_map_.spec_
         base = getattr(self.additive_map_, "kernel_", None) or MapKernel(first)
-        self.gamma_ = self._resolved_gamma(base, X, rng)
+        self.gamma_ = self._resolve_gamma(base, X, rng)
         self.kernel_ = Exponential(base, self.gamma_)
         advice = "Let gamma follow the data: gamma='local'."
         warn_if_degenerate("ExponentialMap", self.kernel_, X, advice)
@@ -853,7 +853,7 @@ class ExponentialMap(DefaultParts, JointMap):
             "features in a Pipeline."
         )
 
-    def _resolved_gamma(self, base: Kernel, X: Any, rng: np.random.Generator) -> float:
+    def _resolve_gamma(self, base: Kernel, X: Any, rng: np.random.Generator) -> float:
         if isinstance(self.gamma, str) and self.gamma in _RULES:
             distance = typical_distance(base, X, _RULES[self.gamma], rng)
             if distance > 0:

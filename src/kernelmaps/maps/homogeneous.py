@@ -267,7 +267,7 @@ class HomogeneousMap(AdditiveMap):
     _homogeneous = True
 
     def _learn(self, X: Any) -> Spec:
-        kernel = self._resolved_kernel()
+        kernel = self._resolve_kernel()
         columns = check_columns(self, kernel.signature)
         self.kernel_ = kernel
         with limit_blas(1):  # matrices are small: threads of BLAS would only wait, and busily
@@ -286,7 +286,7 @@ class HomogeneousMap(AdditiveMap):
         padded = {name: [*values, *[0.0] * missing] for name, values in arrays.items()}
         return Spec("log_waves", padded, {"gamma": float(kernel.gamma), "signed": kernel.signed})
 
-    def _resolved_kernel(self) -> kernels.HomogeneousKernel:
+    def _resolve_kernel(self) -> kernels.HomogeneousKernel:
         kernel = kernels.get(self.kernel)
         if not isinstance(kernel, kernels.HomogeneousKernel):
             raise ValueError(

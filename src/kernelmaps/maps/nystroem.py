@@ -174,9 +174,9 @@ class NystroemMap(JointMap):
         check_choice(self, "landmarks", self.landmarks, LANDMARKS)
         check_flag(self, "additive", self.additive)
         rng = generator(self.random_state)
-        self.kernel_ = self._resolved_kernel(X, rng)
+        self.kernel_ = self._resolve_kernel(X, rng)
         count = self._landmark_count(columns, X.shape[0])
-        points = self._chosen(X, count, rng)
+        points = self._draw_landmarks(X, count, rng)
         if self.additive:
             scalar = [(self.kernel_.feature(d), x) for d, x in enumerate(points.T)]
             grams = [kernel.component(x[:, None], x[None, :]) for kernel, x in scalar]
@@ -190,7 +190,7 @@ class NystroemMap(JointMap):
         self.residual_ = float(np.mean(self._residuals(sample))) / size if size > 0 else 0.0
         return self.spec_
 
-    def _resolved_kernel(self, X: Any, rng: np.random.Generator) -> Any:
+    def _resolve_kernel(self, X: Any, rng: np.random.Generator) -> Any:
         kernel = kernels.get(self.kernel)
         kernel_text(kernel)  # refuses what no file could name
         if self.additive and not isinstance(kernel, kernels.AdditiveKernel):
@@ -226,7 +226,7 @@ class NystroemMap(JointMap):
             raise argument_error(self, "n_landmarks", count, f"at least n_components={columns}")
         return min(count, n_rows)
 
-    def _chosen(self, X: Any, count: int, rng: np.random.Generator) -> np.ndarray:
+    def _draw_landmarks(self, X: Any, count: int, rng: np.random.Generator) -> np.ndarray:
         """Landmarks as rows, in float64."""
         n = X.shape[0]
         if count == n or self.landmarks == "uniform":

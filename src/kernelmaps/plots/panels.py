@@ -37,7 +37,7 @@ class PanelStyle:
     most_numbers: int = 4  # intervals between numbers below a panel
     most_points: int = 1500  # partial residuals
     points_within: int = 99  # percent of them that the vertical scale has room for, on either side
-    upright_names: int = 7  # of values, that fit beside each other below a panel
+    upright_names: int = 7  # of values, that fit next to each other below a panel
     cells_within: int = 98  # percent of the cells whose colours differ
 
     def label_levels(self, ax: Any, places: Any, names: Sequence[str]) -> None:
@@ -374,7 +374,7 @@ class ShapeFunctionDisplay(PanelDisplay):
                 ax.set_ylabel(shortened(printable(self.score), STYLE.letters), fontsize=7)
         if self.classes is not None:
             labels = [printable(str(label)) for label in self.classes]
-            # As many names beside each other as the figure is wide, in inches of 8 points.
+            # As many names next to each other as the figure is wide, in inches of 8 points.
             fit = self.figure_.get_size_inches()[0] / (0.075 * max(map(len, labels)) + 0.5)
             legend = self.figure_.legend(
                 self.axes_[0].get_lines()[: len(labels)], labels, loc="outside lower center",

@@ -25,7 +25,7 @@ _THREAD_ADDITIONS = 1 << 16  # below which a thread does not pay
 _MANY_CODES = 256  # of a term, beyond which those that no row has are left out
 _STACKED_ROWS = 1 << 16  # whose scores stay in a cache
 _COPIED_CODES = 1 << 18  # codes of pairs that are copied for one call
-# What a pair of terms costs beside its rows, and what each row adds to it, in multiplications of a
+# What a pair of terms costs by itself, and what each row adds to it, in multiplications of a
 # product of matrices (timings on two cores). With 57 terms and 3000 rows, products of rows take a
 # tenth of the time of tables of pairs.
 _BLOCK_COST, _ROW_COST = 800_000, 40

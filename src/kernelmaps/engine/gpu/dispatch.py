@@ -339,16 +339,16 @@ def _linear(xp: Any, spec: Spec, X: Any) -> Any:
 
 
 def _landmarks(xp: Any, spec: Spec, X: Any) -> Any:
-    """Landmarks and random features beside them, by four products (:mod:`..landmarks`)."""
+    """Landmarks and random features next to them, by four products (:mod:`..landmarks`)."""
     points, random = spec.parts
     away = X - _constant(xp, spec, "center", X)
     exponent = 2 * _product(away, _constant(xp, points, "matrix", X))
     exponent = exponent - xp.sum(away * away, axis=1)[:, None] - _constant(xp, spec, "sizes", X)
     kernel = xp.exp(spec.numbers["gamma"] * xp.clip(exponent, None, 0))
     whitened = _product(kernel, _constant(xp, spec, "whitening", X))
-    beside = FORMS[random.family](xp, random, X)
+    features = FORMS[random.family](xp, random, X)
     return xp.concat(
-        [whitened, beside - _product(whitened, _constant(xp, spec, "along", X))], axis=1
+        [whitened, features - _product(whitened, _constant(xp, spec, "along", X))], axis=1
     )
 
 
