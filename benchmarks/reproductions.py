@@ -661,7 +661,7 @@ ENTRIES: dict[str, Entry] = {
         "Not in the papers. The largest deviation of the mean of 12 maps of 4096 columns from the "
         "kernel (the Gaussian where no other is named), over 12 lags and all numbers of features, "
         "in standard errors of independent frequencies; four are allowed. Frequencies of product "
-        "kernels cannot be rotated: they are independent or Sobol' points.",
+        "kernels cannot be rotated: they are independent.",
         (),
         ("--dimensions", "8"),
     ),

@@ -586,9 +586,9 @@ def test_messages_speak_of_options(tmp_path):
     assert "drop=" not in told.stderr
     assert_refused(2, "Did you mean 'id'?", "fit", path, "-t", "label", "--drop", "ID", *out)
     assert_refused(2, "to predict with --target.", "fit", path, *out)
-    text = tmp_path / "mine.xlsx"
+    text = tmp_path / "mine.ods"
     text.write_text("")
-    wanted = ".csv, .tsv (also compressed: .gz, .bz2, .xz, .zst), .parquet, .pq and .npy are read"
+    wanted = ".csv, .tsv (also compressed: .gz, .bz2, .xz, .zst), .xlsx, .xlsm, .parquet, .pq and"
     assert_refused(2, wanted, "fit", text, "-t", "label", *out)
     assert_refused(2, "--task classification", "fit", path, "-t", "label", "--drop", "id,city",
                    "--task", "regression", *out)  # fmt: skip

@@ -193,8 +193,10 @@ def test_tensors_are_folded_where_they_are(torch, options, seed, monkeypatch):
     rows = torch.asarray(X)
     before = rows.clone()
     there = km.StreamingRidge(feature_map=features(), device="cpu", **options)
-    monkeypatch.setattr(devices, "to_device", None)  # no row is copied from ordinary memory
+    copied, copy = [], devices.to_device
+    monkeypatch.setattr(devices, "to_device", lambda A, *to: copied.append(A) or copy(A, *to))
     there.fit(rows, torch.asarray(y), torch.asarray(w))
+    assert all(A.dtype.kind == "i" for A in copied)  # numbers of rows: no row leaves the device
     np.testing.assert_allclose(there.coef_, here.coef_, rtol=0, atol=1e-8)
     found = there.predict(rows)
     assert type(found) is torch.Tensor

@@ -472,12 +472,15 @@ class RowSample:
         Rows and their hashes, in their order; at most twice as many as the sample has.
     ends : Block or None
         Rows with the least and the largest values.
+    n_seen : int
+        Rows that were added.
     """
 
     size: int
     with_ends: bool = False
     parts: list[tuple[Block, np.ndarray]] = field(default_factory=list)
     ends: Block | None = None
+    n_seen: int = 0
 
     @classmethod
     def draw(cls, source: Source, size: int) -> RowSample:
@@ -500,10 +503,12 @@ class RowSample:
         """Add the rows of a block."""
         if self.with_ends:
             self._add_ends(block)
+        self.n_seen += len(block)
         self._add([(block, mixed_bits(np.arange(block.start, block.start + len(block))))])
 
     def merge(self, other: RowSample) -> RowSample:
         """Add another sample."""
+        self.n_seen += other.n_seen
         self._add(other.parts)
         if other.ends is not None:
             self._add_ends(other.ends)
@@ -511,9 +516,8 @@ class RowSample:
 
     def block(self) -> Block | None:
         """The sample as one block, the ends of the columns below it; None if it has no rows."""
-        all_rows = self.n_rows <= self.size
         blocks = self.shrink()
-        if self.ends is not None and not all_rows:
+        if self.ends is not None and self.n_seen > self.n_rows:
             blocks.append(self.ends)
         return joined(blocks) if blocks else None
 

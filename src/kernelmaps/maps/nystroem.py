@@ -164,12 +164,13 @@ class NystroemMap(JointMap):
     def _learn(self, X: Any) -> Spec:
         columns = check_count(self, "n_components", self.n_components)
         if columns > X.shape[0] and not self.additive:
-            warnings.warn(
-                f"NystroemMap: n_components={columns}, but there are no more landmarks, and so "
-                f"columns, than the {X.shape[0]} rows.",
-                UserWarning,
-                stacklevel=6,
-            )
+            if columns != NystroemMap.n_components:  # somebody asked for so many
+                warnings.warn(
+                    f"NystroemMap: n_components={columns}, but there are no more landmarks, and so "
+                    f"columns, than the {X.shape[0]} rows.",
+                    UserWarning,
+                    stacklevel=6,
+                )
             columns = X.shape[0]
         check_choice(self, "landmarks", self.landmarks, LANDMARKS)
         check_flag(self, "additive", self.additive)

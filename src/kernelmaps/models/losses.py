@@ -560,6 +560,9 @@ class LogLoss(Loss):
     of_labels, has_variance = True, False
     max_curvature = 0.25
 
+    def value(self, y, eta):
+        return _softplus(-y * eta)
+
     def derivatives(self, y, eta):
         p = scipy.special.expit(-y * eta)  # of the other label
         return -y * p, np.maximum(p * (1 - p), 1e-12)

@@ -184,6 +184,7 @@ def test_points_that_nearly_coincide(seed, tmp_path):
     np.testing.assert_array_equal(km.load(tmp_path / "m.kmap").predict(X), close.predict(X))
 
 
+@pytest.mark.filterwarnings("ignore::kernelmaps.exceptions.SuspectColumnWarning")
 def test_what_a_surface_cannot_be(seed):
     rng = np.random.default_rng(seed)
     X = places(rng, 60).assign(level=rng.choice(["a", "b"], 60), line=1.0)

@@ -194,19 +194,6 @@ def test_a_fit_of_so_many_classes_that_it_would_not_end_is_refused(model):
         model.fit(np.zeros((20_000, 2)) + y[:, None], y)
 
 
-@pytest.mark.parametrize("few", [3, 50])
-@pytest.mark.parametrize("kind", ["str", "object", "int", "int8", "bool", "float"])
-def test_coded_labels_are_those_of_numpy(seed, kind, few):
-    numbers = np.random.default_rng(seed).integers(-5, few - 5, 300)
-    y = numbers.astype("U" if kind in ("str", "object") else kind)
-    y = y.astype(object) if kind == "object" else y
-    classes, codes = coded_labels(y)
-    wanted = np.unique(y, return_inverse=True)
-    np.testing.assert_array_equal(classes, wanted[0])
-    np.testing.assert_array_equal(codes, wanted[1])
-    assert classes.dtype == wanted[0].dtype
-
-
 def test_codes_of_anchors(seed):
     X, score = data(seed)
     y = labels(score)
