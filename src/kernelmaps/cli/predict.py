@@ -102,8 +102,12 @@ def predict(
 def format_lines(
     columns: list[str], blocks: Iterable[list[list[Any]]], delimiter: str = ","
 ) -> Iterator[str]:
-    """Text with one line per row, some rows at a time, below the names of the columns."""
-    for block in chain([[columns]], blocks):
+    """Text with one line per row, some rows at a time, below the names of the columns.
+
+    These come with the first rows: where no row can be predicted, nothing is written.
+    """
+    blocks = iter(blocks)
+    for block in chain([[columns, *next(blocks, [])]], blocks):
         stream = io.StringIO()
         csv.writer(stream, lineterminator="\n", delimiter=delimiter).writerows(block)
         yield stream.getvalue()
