@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import warnings
+from itertools import groupby
 
 import numpy as np
 import pandas as pd
@@ -261,6 +262,19 @@ def test_small_maps_come_first(many, monkeypatch):
     kinds = [result[label].kind for label, _ in clock.calls]
     assert kinds[0] == "linear"
     assert list(dict.fromkeys(kinds)) == ["linear", "exact", "map", "gam", "boosting", "sklearn"]
+
+
+@pytest.mark.parametrize("leader", ["chi2", "intersection"])
+def test_maps_of_the_leading_exact_kernel_are_the_first(leader, many, monkeypatch):
+    clock = Clock(monkeypatch)
+    clock.score = lambda label: 0.9 if label == f"exact {leader}" else 0.5
+    result = km.compare(*many, **ALL)
+    of_kernels = [result[label].kernel for label, _ in clock.calls if result[label].kind == "map"]
+    turns = [kernel for kernel, _ in groupby(of_kernels)]
+    assert len(turns) > 2
+    assert turns[0] == leader
+    assert turns.count(leader) == 2  # larger ones are the last
+    assert turns[-1] == leader
 
 
 def test_a_method_is_begun_if_the_longest_one_of_its_kind_would_fit(many, monkeypatch):

@@ -168,12 +168,17 @@ def _larger_maps(
     sizes: tuple[Sequence[int], ...], rows: list[dict[str, Any]],
 ) -> list[Method]:  # fmt: skip
     """Maps with more columns of the kernel whose exact machine is ahead of all maps."""
-    scores = [(row["score"], row["kind"], row["kernel"]) for row in rows if "score" in row]
-    exact, _, kernel = max((s for s in scores if s[1] == "exact"), default=(0.0, "", ""))
-    mapped = max((score for score, kind, _ in scores if kind == "map"), default=np.inf)
+    exact, kernel = _best_of_kind("exact", rows) or (0.0, "")
+    mapped, _ = _best_of_kind("map", rows) or (np.inf, "")
     pairs = [pair for pair in pairs if kernel_label(pair[0]) == kernel]
     pairs = pairs if exact > mapped + LARGEST_TIE else []
     return make_maps(pairs, *([2 * max(columns), 4 * max(columns)] for columns in sizes))
+
+
+def _best_of_kind(kind: str, rows: list[dict[str, Any]]) -> tuple[float, str] | None:
+    """The best score of a kind of method, and its kernel."""
+    measured = [row for row in rows if row["kind"] == kind and "score" in row]
+    return max(((row["score"], row["kernel"]) for row in measured), default=None)
 
 
 # ---- measuring ----------------------------------------------------------------------------------
@@ -264,7 +269,11 @@ def _measure_all(
     models, losses, notes = result.models, result.losses, result.notes
 
     def queue() -> Iterator[Method]:
-        yield from methods
+        waiting, kinds = list(methods), list(dict.fromkeys(method.kind for method in methods))
+        while waiting:
+            yield waiting.pop(0)
+            _, kernel = _best_of_kind("exact", rows) or (0.0, "")  # whose maps are the next ones
+            waiting.sort(key=lambda method: (kinds.index(method.kind), method.kernel != kernel))
         yield from more(rows)
 
     try:
