@@ -1,5 +1,7 @@
 """Checks of a fitted model: residuals, basis dimensions, concurvity, influential rows."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -167,12 +169,19 @@ def test_a_log_link_is_advised_where_effects_are_factors(seed):
     rng = np.random.default_rng(seed)
     X, noise = rng.random((400, 2)), rng.normal(size=400)
     sums, factors = 9 + 3 * X[:, 0] + noise, np.exp(2 * X[:, 0] + 0.4 * noise)
-    advised = {
-        (name, loss): "Try loss='gamma'" in str(km.AdditiveRegressor(loss).fit(X, y).check(X, y))
-        for name, y in (("sums", sums), ("factors", factors), ("zeros", factors - factors.min()))
-        for loss in ("squared_error", "location_scale", "gamma")
-        if (name, loss) != ("zeros", "gamma")
+    tables = {
+        "sums": sums, "factors": factors, "zeros": np.maximum(factors - 1.0, 0),
+        "counts": rng.poisson(factors), "signed": factors - 1.5,
+    }  # fmt: skip
+    found = {}
+    for name, y in tables.items():
+        for loss in ("squared_error", "location_scale"):
+            words = str(km.AdditiveRegressor(loss).fit(X, y).check(X, y))
+            advised = re.findall(r"Try loss='(\w+)'", words)
+            if advised:
+                found[name, loss] = advised[0]
+    assert found == {
+        ("factors", "squared_error"): "gamma",
+        ("zeros", "squared_error"): "tweedie",
+        ("counts", "squared_error"): "poisson",
     }
-    assert [case for case, is_advised in advised.items() if is_advised] == [
-        ("factors", "squared_error")
-    ]

@@ -344,8 +344,11 @@ def _neighbour_index(residuals: np.ndarray) -> float:
 def advise_log_link(loss: Loss, y: np.ndarray, predicted: np.ndarray) -> list[str]:
     """What speaks for a log link in place of squared errors, as a sentence; none for most rows."""
     few = len(y) < LIMITS.skewed_rows
-    if few or loss.family != "normal" or loss.columns_of_predictors or not y.min() > 0:
+    if few or loss.family != "normal" or loss.columns_of_predictors or not y.min() >= 0:
         return []
+    kind, better = "positive", "gamma"
+    if y.min() == 0:
+        kind, better = "never negative", "tweedie" if (y % 1).any() else "poisson"
     skewness = float(np.mean((y - y.mean()) ** 3)) / max(float(y.std()) ** 3, 1e-300)
     squares = (y - predicted)[np.argsort(predicted)] ** 2
     small, large = (np.sqrt(part.mean()) for part in np.array_split(squares, 5)[::4])
@@ -354,9 +357,9 @@ def advise_log_link(loss: Loss, y: np.ndarray, predicted: np.ndarray) -> list[st
     negative = int(np.count_nonzero(predicted <= 0))
     impossible = f", and {negative:,} predictions are not positive" if negative else ""
     return [
-        f"The target is positive and skewed (skewness {skewness:.1f}), and residuals of large "
+        f"The target is {kind} and skewed (skewness {skewness:.1f}), and residuals of large "
         f"predictions are {large / max(small, 1e-300):.1f} times those of small ones{impossible}: "
-        f"effects are factors rather than sums. Try {argument('loss', 'gamma')}, whose log link "
+        f"effects are factors rather than sums. Try {argument('loss', better)}, whose log link "
         "makes them factors, and predictions positive."
     ]
 
