@@ -168,7 +168,7 @@ def test_quantiles_and_classes_are_checked(seed):
 def test_a_log_link_is_advised_where_effects_are_factors(seed):
     rng = np.random.default_rng(seed)
     X, noise = rng.random((400, 2)), rng.normal(size=400)
-    sums, factors = 9 + 3 * X[:, 0] + noise, np.exp(2 * X[:, 0] + 0.4 * noise)
+    sums, factors = 9 + 3 * X[:, 0] + noise, np.exp(3 * X[:, 0] + 0.4 * noise)
     tables = {
         "sums": sums, "factors": factors, "zeros": np.maximum(factors - 1.0, 0),
         "counts": rng.poisson(factors), "signed": factors - 1.5,
