@@ -257,7 +257,7 @@ def test_options_reach_the_model(rides, tmp_path):
         (["--exposure", "area", "--model", "svm"], "--exposure means nothing for --model svm"),
         (["--exposure", "area"], "--exposure is for --loss poisson, --loss gamma"),
         (["--loss", "quantile:2"], "--loss quantile:2: Quantile: quantile must be between 0 and 1"),
-        (["--loss", "poisson:one"], "the dispersion 'one' is not a number"),
+        (["--loss", "poisson:one"], "dispersion must be a positive number"),
         (["--loss", "poissn"], "location_scale for numbers, or log_loss, ordinal, multinomial for"),
         (["--loss", "log_loss"], "if not, add --task classification"),
         (["--loss", "cox"], "name the column of events with --event"),
