@@ -439,7 +439,11 @@ def _squared_distances(X: Rows, Y: Rows) -> np.ndarray:
         floor = 1e-7 * (norms.max(initial=0.0) + others.max(initial=0.0))
         if squared.min(initial=np.inf) >= floor and squared.max(initial=0.0) < np.inf:
             return squared
-        i, j = np.nonzero(~((squared >= 1e-7 * (norms + others)) & (squared < np.inf)))
+        i, j = np.divmod(np.flatnonzero(~((squared >= floor) & (squared < np.inf))), len(others))
+        few_digits = ~(
+            (squared[i, j] >= 1e-7 * (norms[i, 0] + others[j])) & (squared[i, j] < np.inf)
+        )
+        i, j = i[few_digits], j[few_digits]
         for pairs in row_blocks(len(i), 3 * 8 * X.shape[1]):
             difference = X[i[pairs]] - Y[j[pairs]]
             squared[i[pairs], j[pairs]] = row_norms(difference, squared=True)

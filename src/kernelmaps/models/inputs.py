@@ -21,7 +21,6 @@ _MANY_CLASSES = 1000  # from which on a fit is long
 # For a class, a row and five columns: AdditiveSVC takes 8 s for 100 classes of 3,000 rows,
 # AdditiveClassifier 40 s for 300.
 _SECONDS = 3e-5
-_LONGEST_FIT = 300.0  # seconds that a fit of many classes may be expected to take
 _FEW_LABELS = 20  # up to so many classes scikit-learn has no warning to give
 
 
@@ -138,14 +137,12 @@ def coded_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     classes = np.unique(y)
     if len(classes) > _MANY_CLASSES:
         seconds = _SECONDS * len(classes) * len(y)
-        message = (
+        warnings.warn(
             f"y has {len(classes)} classes, and each is a problem of its own: for {len(y)} rows "
             f"about {max(1, round(seconds / 60))} minutes or more. If y holds numbers to predict, "
-            "use a regressor; StreamingRidgeClassifier solves all classes by one factorisation."
-        )
-        if seconds > _LONGEST_FIT:
-            raise ValueError(message)
-        warnings.warn(message, SuspectColumnWarning, stacklevel=2)
+            "use a regressor; StreamingRidgeClassifier solves all classes by one factorisation.",
+            SuspectColumnWarning, stacklevel=2,
+        )  # fmt: skip
     return classes, np.searchsorted(classes, y)
 
 

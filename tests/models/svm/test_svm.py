@@ -185,13 +185,8 @@ def test_many_classes_are_pointed_out(recwarn):
     assert not recwarn.list
     with pytest.warns(SuspectColumnWarning, match="1001 classes.* 2 minutes.* use a regressor"):
         coded_labels(np.repeat(np.arange(1001), 3))
-
-
-@pytest.mark.parametrize("model", [km.AdditiveSVC(), km.AdditiveClassifier()])
-def test_a_fit_of_so_many_classes_that_it_would_not_end_is_refused(model):
-    y = np.repeat(np.arange(10_000), 2)
-    with pytest.raises(ValueError, match=r"10000 classes.* for 20000 rows about 100 minutes"):
-        model.fit(np.zeros((20_000, 2)) + y[:, None], y)
+    with pytest.warns(SuspectColumnWarning, match="for 20000 rows about 100 minutes or more"):
+        coded_labels(np.repeat(np.arange(10_000), 2))
 
 
 def test_codes_of_anchors(seed):
