@@ -71,7 +71,6 @@ def originals() -> dict[str, object]:
         "hadamard": structured_projection(6, 4),
         "dct": km.RandomOrthoprojector(4, method="dct", n_jobs=1).fit(X),
         "paired": km.RandomFourierMap(n_components=8, form="paired", n_jobs=1).fit(X),
-        "landmarks": km.ExponentialMap(n_components=16, n_landmarks=4, n_jobs=1).fit(X),
         "joint": fitted_map_of_the_plane().set_params(n_jobs=1),
         "spec": km.SplineMap().fit(X).spec_,
         "chain": km.ExponentialMap(n_components=8).fit(X).spec_,

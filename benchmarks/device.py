@@ -214,14 +214,12 @@ def encode_rows(race: Race, kind: str, few: np.ndarray, X: Any) -> None:
 
 def joint(race: Race, few: np.ndarray, X: Any) -> None:
     """Joint maps, beside their matrix products; structured ones beside dense products."""
-    landmarks = km.ExponentialMap(km.ChebyshevMap(10), 1000, n_landmarks=40)
     for name, feature_map, arithmetics, share in (
         ("RandomFourierMap, 1000 columns", km.RandomFourierMap(n_components=1000), PRECISIONS, 0.7),
         ("RandomFourierMap, 4000 columns", km.RandomFourierMap(n_components=4000), PRECISIONS, 0.7),
         ("CompressiveFourierMap, 100 → 2000", km.CompressiveFourierMap(100, 2000), PRECISIONS, 0.7),
         ("ExponentialMap, 300 columns", km.ExponentialMap(km.ChebyshevMap(10), 300), SINGLE, 1.0),
         ("ExponentialMap, 1000 columns", km.ExponentialMap(km.ChebyshevMap(10), 1000), SINGLE, 1.0),
-        ("ExponentialMap, 1000 columns, 40 landmarks", landmarks, SINGLE, 0.7),
     ):
         fitted = feature_map.set_params(random_state=0).fit(few)
         error, shapes = checked(race, fitted, few), list(products(fitted.spec_, FEATURES))
@@ -242,9 +240,6 @@ def products(spec: Any, width: int) -> Iterator[tuple[int, int]]:
         for part in spec.parts:
             yield from products(part, width)
             width = stage_columns(part, width)
-    elif spec.family == "landmarks":
-        yield width, len(spec.arrays["sizes"])
-        yield from products(spec.parts[1], width)
     elif spec.family in ("fourier", "projection"):
         yield width, n_outputs(spec)
 

@@ -144,40 +144,6 @@ def test_signed_first_stage_takes_negative_values(seed):
     assert km.kernel_error(fitted, X).rms < 3 / np.sqrt(8000)
 
 
-def with_landmarks(seed, count, dtype=np.float64, **options):
-    """Thirty fitted rows, ten new ones, and the map."""
-    X, new = rows(seed, n=30).astype(dtype), rows(seed + 1, n=10).astype(dtype)
-    options = {"additive_map": km.SeriesMap(4), "gamma": "scale", "n_components": 64} | options
-    return X, new, exponential(n_landmarks=count, **options).fit(X)
-
-
-@pytest.mark.parametrize("form", ["paired", "cosine"])
-@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-9), (np.float32, 2e-3)])
-def test_pairs_with_a_landmark_are_exact(form, dtype, tolerance, seed):
-    """In float32, rounding errors of 1e-6 are multiplied by up to eps^(-1/4) in each whitening."""
-    X, new, fitted = with_landmarks(seed, 20, dtype, form=form)
-    known, Z = X[fitted.landmark_rows_], fitted.transform(new)
-    assert len(known) == 20
-    assert Z.dtype == dtype
-    actual = Z @ fitted.transform(known).T
-    np.testing.assert_allclose(actual, fitted.stage_kernel_(new, known), atol=tolerance)
-    # Pairs without one are estimates, which differ by what 44 random columns leave.
-    assert np.abs(inner(Z) - fitted.stage_kernel_(new)).max() > 10 * tolerance
-
-
-def test_all_other_pairs_stay_unbiased_and_have_less_error(seed):
-    grams = {count: [] for count in (None, 20)}
-    for k in range(40):
-        for count, actual in grams.items():
-            _, new, fitted = with_landmarks(seed, count, random_state=k, sampling="iid")
-            actual.append(inner(fitted.transform(new)))
-    truth = fitted.stage_kernel_(new)
-    spread = np.std(grams[20], axis=0, ddof=1) / np.sqrt(40)
-    assert np.all(np.abs(np.mean(grams[20], axis=0) - truth) <= 6 * spread + 1e-12)
-    plain, better = (np.sqrt(np.mean((np.array(grams[c]) - truth) ** 2)) for c in (None, 20))
-    assert better < 0.85 * plain  # about 0.7 here, with a third of the columns on landmarks
-
-
 @pytest.mark.parametrize("convert", [np.asarray, np.float32, sparse.csr_matrix])
 @pytest.mark.parametrize("kernel", ["jensen_shannon", "intersection", "hellinger", "chi2"])
 def test_rounding_is_no_distance(convert, kernel, seed):
@@ -185,11 +151,3 @@ def test_rounding_is_no_distance(convert, kernel, seed):
     X = convert(np.repeat(P[:1], 200, axis=0))
     with pytest.raises(ValueError, match="that distance is 0"):
         km.ExponentialMap(km.HomogeneousMap(kernel), n_components=20, gamma="scale").fit(X)
-
-
-def test_the_default_number_of_landmarks_is_even_for_pairs(seed):
-    X = np.random.default_rng(seed).dirichlet(np.ones(30), size=40)
-    fitted = km.ExponentialMap(n_components=50, n_landmarks="auto", form="paired").fit(X)
-    Z, some = fitted.transform(X), fitted.landmark_rows_
-    assert len(some) == 12
-    np.testing.assert_allclose(Z @ Z[some].T, fitted.stage_kernel_(X, X[some]), atol=1e-10)

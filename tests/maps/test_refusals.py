@@ -152,10 +152,6 @@ PARAMETERS = [
     (exponential(n_components=7, form="paired"), "n_components must be even .*, got 7"),
     (exponential(sampling="grid"), "ExponentialMap: sampling must be one of"),
     (exponential(form="sine"), "ExponentialMap: form must be one of"),
-    *((exponential(n_landmarks=n), "ExponentialMap: n_landmarks must be an integer")
-      for n in (0, 2.5, "all")),
-    *((exponential(form="paired", **odd), "by an even number")
-      for odd in ({"n_landmarks": 9}, {"n_landmarks": 10, "n_components": 51})),
     *((km.RandomOrthoprojector(5, method=method), r"n_components must be at most 4, .*, got 5")
       for method in ("dense", "independent", "dct")),
     (compressive(n_measurements=5), r"n_measurements must be at most 4, .*, got 5"),
@@ -220,8 +216,6 @@ CALLS = [
     (lambda: km.AnchorMap("chi2").fit(X - 0.5), "Negative values"),
     (lambda: km.design_map(int, 3), "a kernel is a name, a kernel object or a function"),
     (lambda: joint(kernel=Gaussian).fit(PLANE), "a kernel is a name, a kernel o"),
-    (lambda: exponential(n_landmarks=3).fit(FEW),
-     "n_landmarks must be less than .* at most 2, the fitted rows, got 3"),
     # Kernels of each feature.
     (lambda: get(PER_FEATURE)(X[:, :3]), "kernels for 4 features, but X has 3"),
     (lambda: get(PER_FEATURE)(-X), "non-negative"),

@@ -242,7 +242,6 @@ def test_a_parameter_that_came_later_keeps_its_default(path):
 # needs: they stay in the process.
 NOT_SAVED = {
     "dual_coef_": "one number per row",
-    "landmark_rows_": "numbers of rows",
     "design_": "how the map was found; the map itself is its spec",
 }
 

@@ -35,7 +35,6 @@ MAPS = {
     ),
     "exponential": km.ExponentialMap(n_components=40, random_state=0),
     "compressive": km.CompressiveFourierMap(5, 20, random_state=0),
-    "landmarks": km.ExponentialMap(n_components=40, n_landmarks=8, random_state=0),
 }
 
 # Maps whose readable form is what runs on a GPU: exact kernels of rows and landmarks.

@@ -9,7 +9,7 @@ families         curves of the additive maps, in array-API form; formulas of the
 piecewise        specs that store a table
 projections      matrices and fast transforms of rows
 fourier          cosines behind them
-landmarks        kernel values with landmarks, alone or next to cosines of a Gaussian kernel
+landmarks        kernel values with landmarks
 reference        readable application of a spec: the oracle, and the GPU path
 tabulated        tables of specs, for the compiled loops: curves as polynomials
 extent           ranges of rows, and what is said of values outside a domain

@@ -1,6 +1,4 @@
-r"""Landmarks: kernel values with some points, times a matrix, alone or next to random features.
-
-*Nyström maps* (the family "nystroem") are
+r"""Nyström maps: kernel values with landmarks, times a matrix.
 
 .. math:: φ(x) = [k(x, l_1), …, k(x, l_m)]\, T, \qquad T T^\top ≈ K^{-1},
 
@@ -10,23 +8,6 @@ K the Gram matrix of the landmarks. A Spec of family "nystroem" has the array `l
 (d, m, r): feature j alone has the columns [c(x_j, l_1j), …, c(x_j, l_mj)] T_j.
 
 Whitening enlarges rounding errors of kernel values, so that all is computed in float64.
-
-*Random features that are exact at landmarks* (the family "landmarks"): for the Gaussian kernel
-k(x, y) = exp(−γ ‖x − y‖²), landmarks l_1, …, l_m with Gram matrix K, and any random features f
-with E ⟨f(x), f(y)⟩ = k(x, y), let T be a "whitening" with Tᵀ K T = I and
-
-.. math:: φ(x) = \bigl[\, ν(x),\; f(x) - ν(x)\, R \,\bigr], \qquad
-          ν(x) = [k(x, l_i)]_i\, T, \quad R = T^\top f(l).
-
-ν is the Nyström map, and the rest is what random features see next to the landmarks. Because
-E f(x) f(l)ᵀ = k(x, l), the mean of ⟨φ(x), φ(y)⟩ is ν(x)ν(y)ᵀ + k(x, y) − ν(x)ν(y)ᵀ = k(x, y):
-unbiased for every pair, like f alone. If K is invertible, f(l_i) = ν(l_i) R, so that the rest
-vanishes at landmarks: every pair with a landmark in it has *exactly* its kernel value.
-
-Distances are those of x − c and l − c, c the `center` of the landmarks: far from the origin they
-would be lost in rounding. CSR rows stay sparse, and have double precision instead. A Spec of family
-"landmarks" has the parts (projection on the centred landmarks, random features), the arrays
-`center`, `sizes` ‖l − c‖², `whitening` T and `along` R, and the number `gamma`.
 """
 
 from __future__ import annotations
@@ -36,129 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from .._util.schema import Lengths, SchemaError, either, number, text
+from .._util.schema import Lengths, SchemaError, either, text
 from .._util.schema import array as floats
-from .._util.sparse import dense, is_sparse
+from .._util.sparse import dense
 from .._util.threads import row_blocks
-from .families import FAMILIES, JointFamily, apply_joint, array
-from .projections import project
-from .spec import FamilySchema, Spec, check_width, register_schema
-
-
-def landmark_spec(points: np.ndarray, whitening: np.ndarray, gamma: float, random: Spec) -> Spec:
-    """Spec of the map with landmarks `points` (rows) and the features `random` next to them."""
-    dtype = points.dtype
-    features = apply_joint(random, points)
-    center = points.mean(axis=0, dtype=np.float64).astype(dtype)
-    away = points - center
-    arrays = {
-        "center": center,
-        "sizes": np.einsum("ij,ij->i", away, away, dtype=np.float64),
-        "whitening": whitening.astype(dtype),
-        "along": (whitening.T @ features).astype(dtype),
-    }
-    projection = Spec("projection", {"matrix": away.T}, {"operator": "matrix"})
-    # `operator` tells a chain that blocks are multiplied by a matrix.
-    numbers = {"gamma": gamma, "operator": "matrix"}
-    return Spec("landmarks", arrays, numbers, (projection, random))
-
-
-def _n_columns(spec: Spec, n_features: int) -> int:
-    random = spec.parts[1]
-    n_whitened = spec.arrays["whitening"].shape[1]
-    return int(n_whitened + FAMILIES[random.family].n_columns(random, n_features))
-
-
-def _formula(xp: Any, spec: Spec, X: Any) -> Any:
-    points, random = spec.parts
-    away = X - array(xp, spec, "center", X)
-    squares = xp.sum(away * away, axis=1)[:, None] + array(xp, spec, "sizes", X)
-    exponent = 2 * project(xp, points, away) - squares
-    kernel = xp.exp(spec.numbers["gamma"] * xp.minimum(exponent, xp.zeros_like(exponent)))
-    whitened = kernel @ array(xp, spec, "whitening", X)
-    features = FAMILIES[random.family].formula(xp, random, X)
-    return xp.concat([whitened, features - whitened @ array(xp, spec, "along", X)], axis=1)
-
-
-def _fast(spec: Spec, X: Any, out: np.ndarray) -> np.ndarray:
-    """The same by the fast paths of both parts, on row blocks that keep temporaries small."""
-    random = spec.parts[1]
-    whitening = spec.arrays["whitening"].astype(out.dtype, copy=False)
-    along = spec.arrays["along"].astype(out.dtype, copy=False)
-    m, n_whitened = whitening.shape
-    width = m + n_whitened + 2 * along.shape[1]
-    for rows in row_blocks(X.shape[0], out.dtype.itemsize * width, 2**26):
-        block = X[rows]
-        left = _gaussian(spec, block, out.dtype) @ whitening
-        features = np.empty((block.shape[0], along.shape[1]), out.dtype)
-        FAMILIES[random.family].fast(random, block, features)
-        out[rows, :n_whitened] = left
-        np.subtract(features, left @ along, out=out[rows, n_whitened:])
-    return out
-
-
-def _gaussian(spec: Spec, block: Any, dtype: np.dtype) -> np.ndarray:
-    """k(x, l_i) for rows x."""
-    points = spec.parts[0]
-    if is_sparse(block):
-        wide = block.astype(np.float64)
-        matrix = points.arrays["matrix"].astype(np.float64)
-        center = spec.arrays["center"].astype(np.float64)
-        exponent = 2 * (np.asarray(wide @ matrix) - center @ matrix)
-        squares = np.asarray(wide.multiply(wide).sum(axis=1)).ravel()
-        squares += center @ center - 2 * (wide @ center)
-    else:
-        away = np.subtract(block, spec.arrays["center"], dtype=dtype)
-        exponent = np.empty((len(away), len(spec.arrays["sizes"])), dtype)
-        FAMILIES["projection"].fast(points, away, exponent)
-        exponent *= 2
-        squares = np.einsum("ij,ij->i", away, away)
-    exponent -= spec.arrays["sizes"].astype(exponent.dtype)
-    exponent -= squares[:, None]
-    np.minimum(exponent, 0, out=exponent)  # rounding
-    exponent *= exponent.dtype.type(spec.numbers["gamma"])
-    return np.exp(exponent, out=exponent).astype(dtype, copy=False)
-
-
-FAMILIES["landmarks"] = JointFamily(_n_columns, _formula, _fast)
-
-
-def _relations(spec: Spec, lengths: Lengths) -> None:
-    """The parts are the projection on the landmarks, and features of the same rows."""
-    points, random = spec.parts
-    where = "the spec of family 'landmarks'"
-    if points.family != "projection" or points.numbers["operator"] != "matrix":
-        raise SchemaError(f"{where}: its first part must be a matrix")
-    if points.arrays["matrix"].shape != (lengths["features"], lengths["landmarks"]):
-        raise SchemaError(f"{where}: its first part has another shape than the landmarks")
-    if random.family not in FAMILIES:
-        raise SchemaError(f"{where}: its second part must be a joint map")
-    try:
-        check_width(random, lengths["features"])
-    except ValueError as error:
-        raise SchemaError(f"{where}: {error}") from error
-    if FAMILIES[random.family].n_columns(random, lengths["features"]) != lengths["columns"]:
-        raise SchemaError(f"{where}: 'along' has other columns than its second part")
-
-
-register_schema(
-    "landmarks",
-    FamilySchema(
-        arrays={
-            "center": floats("f8 f4", "features"),
-            "sizes": floats("f8", "landmarks", low=0),
-            "whitening": floats("f8 f4", "landmarks kept"),
-            "along": floats("f8 f4", "kept columns"),
-        },
-        numbers={"gamma": number(above=0), "operator": text(("matrix",))},
-        parts=(2, 2),
-        relations=_relations,
-        takes=lambda spec, n_features: n_features == len(spec.arrays["center"]),
-    ),
-)
-
-
-# ---- Nyström maps ----
+from .families import FAMILIES, JointFamily
+from .spec import FamilySchema, Spec, register_schema
 
 
 @lru_cache(maxsize=64)

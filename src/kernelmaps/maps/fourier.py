@@ -86,8 +86,7 @@ for χ² the distance is Σ (x − y)²/(x + y), without a ½ (errata 2.14-2.16)
 stage to χ²: every additive map has a distance.
 
 The error has two parts (:func:`kernelmaps.kernel_error` tells them apart): that of c, which no
-number of random features repairs, and that of the random features, which falls like 1/√D. Columns
-that are spent on landmarks make it fall faster: see :mod:`kernelmaps.engine.landmarks`.
+number of random features repairs, and that of the random features, which falls like 1/√D.
 """
 
 from __future__ import annotations
@@ -115,7 +114,6 @@ from .._util.threads import limit_blas, power_of_two
 from ..engine import Spec, apply
 from ..engine.extent import ColumnRange
 from ..engine.fourier import fourier_spec
-from ..engine.landmarks import landmark_spec
 from ..engine.outputs import output_dtype
 from ..engine.projections import n_outputs
 from ..kernels import Exponential, Gaussian, Kernel, StationaryKernel
@@ -733,14 +731,6 @@ class ExponentialMap(DefaultParts, JointMap):
         "paired": cosines and sines of D/2 frequencies; "cosine": cosines of D frequencies with
         random phases. The first has a smaller error, half the cost, and ‖φ(x)‖ = 1 exactly:
         "auto" is paired if D is even.
-    n_landmarks : int, "auto" or None, default=None
-        Columns that are spent on landmarks, rows chosen at random among the fitted ones. A pair
-        with a landmark in it then has exactly the kernel value of c; all other pairs keep an
-        unbiased estimate, with a smaller error the closer they are to landmarks. "auto" takes a
-        quarter of the columns, or every fitted row if these are fewer. It costs one more product,
-        of c(x) with the c of all landmarks, which are stored: files of such a map hold rows of the
-        training data, mapped by c, which is why it has to be asked for. None: only random
-        features.
     random_state : int, RandomState, Generator or None
         An int gives the same map in every run.
     n_jobs : int, optional
@@ -756,8 +746,6 @@ class ExponentialMap(DefaultParts, JointMap):
         The exact kernel.
     stage_kernel_ : Exponential
         exp(−γ ‖c(x) − c(y)‖²): what the random features estimate.
-    landmark_rows_ : array of int
-        Fitted rows that serve as landmarks (empty without any).
 
     Notes
     -----
@@ -782,7 +770,6 @@ class ExponentialMap(DefaultParts, JointMap):
     gamma: float | str = "local"
     sampling: str = "auto"
     form: str = "auto"
-    n_landmarks: int | str | None = None
     random_state: Any = None
     n_jobs: int | None = None
 
@@ -805,38 +792,11 @@ class ExponentialMap(DefaultParts, JointMap):
         advice = "Let gamma follow the data: gamma='local'."
         warn_if_degenerate("ExponentialMap", self.kernel_, X, advice)
         self.stage_kernel_ = Exponential(MapKernel(first), self.gamma_)
-        dtype = output_dtype(X.dtype)
-        count = self._landmark_count(columns, X.shape[0])
-        self.landmark_rows_ = (
-            np.sort(rng.permutation(X.shape[0])[:count]) if count else np.array([], int)
-        )
-        if not count:
-            return Spec("chain", parts=(first, self._random_stage(columns, rng, dtype)))
-        points = dense(apply(first, X[self.landmark_rows_], n_jobs=self.n_jobs))
-        whitening = _whitening(points, self.gamma_, even=self.form == "paired", columns=columns)
-        random = self._random_stage(columns - whitening.shape[1], rng, dtype)
-        return Spec("chain", parts=(first, landmark_spec(points, whitening, self.gamma_, random)))
-
-    def _random_stage(self, columns: int, rng: np.random.Generator, dtype: np.dtype) -> Spec:
-        """Fourier features of c, frequencies in the precision of the rows."""
-        width = self.additive_map_._n_features_out
         gaussian = Gaussian(sigma=float(np.sqrt(0.5 / self.gamma_)))  # ω ~ N(0, 2γ)
         sampling = "structured" if self.sampling == "auto" else self.sampling
-        return draw_fourier(self, gaussian, columns, width, rng, dtype, sampling)
-
-    def _landmark_count(self, columns: int, n_rows: int) -> int:
-        if self.n_landmarks is None:
-            return 0
-        if self.n_landmarks == "auto":
-            count = min(columns // 4, n_rows)
-            return count - (columns - count) % 2 if self.form == "paired" else count
-        count = check_count(self, "n_landmarks", self.n_landmarks)
-        is_odd = self.form == "paired" and (columns - count) % 2
-        if count >= columns or count > n_rows or is_odd:
-            words = f"less than n_components={columns} (by an even number if form='paired') and at "
-            words += f"most {n_rows}, the fitted rows"
-            raise argument_error(self, "n_landmarks", count, words)
-        return count
+        width, dtype = self.additive_map_._n_features_out, output_dtype(X.dtype)
+        random = draw_fourier(self, gaussian, columns, width, rng, dtype, sampling)
+        return Spec("chain", parts=(first, random))
 
     def _default_part(self, name: str) -> Any:
         return self._first_stage() if name == "additive_map" else None
@@ -885,21 +845,3 @@ def typical_distance(base: Kernel, X: Any, rule: Any, rng: np.random.Generator) 
     typical = float(rule(pairs)) if pairs.size else 0.0
     # k(x, x) + k(y, y) − 2 k(x, y) of equal rows is not 0, but rounding.
     return typical if typical > _ROUNDING * float(np.mean(base.diag(sample))) else 0.0
-
-
-def _whitening(points: np.ndarray, gamma: float, even: bool, columns: int) -> np.ndarray:
-    """T with Tᵀ K T = I for the Gaussian Gram matrix K of the landmarks.
-
-    Directions of K that are lost in rounding (eigenvalues below √ε; equal rows have 0) are left to
-    the random features, and so is one more where an even number of columns must remain for them
-    (which only such lost directions can make necessary).
-    """
-    away = points - points.mean(axis=0, dtype=np.float64)  # distances would be lost far from 0
-    gram = away @ away.T
-    squares = np.diagonal(gram)
-    values, vectors = np.linalg.eigh(np.exp(gamma * (2 * gram - squares - squares[:, None])))
-    rank = int(np.sum(values > np.sqrt(np.finfo(points.dtype).eps)))
-    if even and (columns - rank) % 2:
-        rank -= 1
-    start = len(values) - rank
-    return vectors[:, start:] / np.sqrt(values[start:])

@@ -111,8 +111,8 @@ def apply(spec: Spec, X: Any, *, check: int = ANY) -> tuple[Any, bool]:
 def _apply(xp: Any, spec: Spec, X: Any, check: int) -> tuple[Any, bool]:
     if spec.family == "chain":
         return _chain(xp, spec, X, check)
-    if spec.family in FORMS:
-        Z, dtype = FORMS[spec.family](xp, spec, _floats(xp, X)), _result(xp, X)
+    if spec.family in ("fourier", "projection"):
+        Z, dtype = _linear(xp, spec, _floats(xp, X)), _result(xp, X)
         return Z if Z.dtype == dtype else xp.astype(Z, dtype), _has_refused_values(xp, X, check)
     if X.dtype != xp.uint8:
         X = real_rows(X, xp)
@@ -336,23 +336,6 @@ def _linear(xp: Any, spec: Spec, X: Any) -> Any:
         Z *= _constant(xp, spec, "amplitudes", X)
     Z *= spec.numbers["scale"]
     return Z
-
-
-def _landmarks(xp: Any, spec: Spec, X: Any) -> Any:
-    """Landmarks and random features next to them, by four products (:mod:`..landmarks`)."""
-    points, random = spec.parts
-    away = X - _constant(xp, spec, "center", X)
-    exponent = 2 * _product(away, _constant(xp, points, "matrix", X))
-    exponent = exponent - xp.sum(away * away, axis=1)[:, None] - _constant(xp, spec, "sizes", X)
-    kernel = xp.exp(spec.numbers["gamma"] * xp.clip(exponent, None, 0))
-    whitened = _product(kernel, _constant(xp, spec, "whitening", X))
-    features = FORMS[random.family](xp, random, X)
-    return xp.concat(
-        [whitened, features - _product(whitened, _constant(xp, spec, "along", X))], axis=1
-    )
-
-
-FORMS = {"fourier": _linear, "projection": _linear, "landmarks": _landmarks}
 
 
 def _product(A: Any, B: Any) -> Any:
