@@ -168,11 +168,6 @@ def _one_block(model: Any, X: Any, y: Any, exposure: Any) -> Blocks:
     refuse_masked("model_report", "y", y)
     if y is not None and len(y) != X.shape[0]:
         raise ValueError(f"model_report: X has {X.shape[0]} rows, y has {len(y)} values.")
-    if y is not None and getattr(model, "_counts_trials", False):
-        raise ValueError(
-            "model_report: the model was fitted with trials, and a report has scores of labels "
-            "only. Leave y out; the model's score and check take trials=."
-        )
     if exposure is not None and not hasattr(model, "_log_exposure"):
         raise ValueError(f"model_report: {type(model).__name__} has no exposures; leave it out.")
     if y is not None:

@@ -1,11 +1,10 @@
-"""Offsets of every loss, and binomial counts."""
+"""Offsets of every loss."""
 
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import special
 
 import kernelmaps as km
 from kernelmaps.exceptions import MissingTargetWarning
@@ -76,28 +75,6 @@ def test_classes_have_offsets(seed):
     assert model.deviance_explained_ < 0.3
 
 
-def test_binomial_counts_are_single_trials(seed):
-    rng, X, eta, _ = rows(seed, 200)
-    trials = rng.integers(0, 8, 200)
-    successes = rng.binomial(trials, 1 / (1 + np.exp(-eta)))
-    model = km.AdditiveClassifier().fit(X, successes, trials=trials)
-    each = np.repeat(np.arange(200), trials)
-    order = np.concatenate([np.arange(k) for k in trials])
-    single = km.AdditiveClassifier().fit(X.iloc[each], order < successes[each])
-    assert model.classes_.tolist() == [0, 1]
-    assert model.edf_ == pytest.approx(single.edf_, rel=1e-4)
-    np.testing.assert_allclose(
-        model.decision_function(X, return_std=True),
-        single.decision_function(X, return_std=True), rtol=1e-4, atol=1e-6,
-    )  # fmt: skip
-    explained = [m.null_deviance_ - m.deviance_ for m in (model, single)]
-    assert explained[0] == pytest.approx(explained[1])
-    again = model.fit(X.to_numpy(object), successes, trials=trials, offset=np.ones(200))
-    assert again.intercept_[0] == pytest.approx(single.intercept_[0] - 1, abs=1e-4)
-    again.fit(X, successes > 0)  # the next fit is of labels
-    assert again.predictor_.terms[0].counts.sum() == 200
-
-
 def test_weights_of_unknown_classes_are_reported(seed):
     _, X, eta, _ = rows(seed, 50)
     model = km.AdditiveClassifier(class_weight={0: 1, 1: 2, 7: 3})
@@ -116,42 +93,6 @@ def test_rows_without_a_target_leave_their_offset_out(seed):
     rows = y.notna().to_numpy()
     expected = km.AdditiveRegressor().fit(X[rows], y[rows], offset=offset[rows])
     np.testing.assert_array_equal(model.predict(X), expected.predict(X))
-
-
-def test_deviances_of_counts_are_those_of_binomial_distributions(seed):
-    """As in R: zero where each row has its own share, which that of single trials is not."""
-    rng, X, eta, _ = rows(seed, 300)
-    trials = rng.integers(0, 20, 300)
-    successes = rng.binomial(trials, 1 / (1 + np.exp(-eta)))
-    model = km.AdditiveClassifier().fit(X, successes, trials=trials)
-
-    def deviance(p):
-        terms = special.xlogy(successes, p) + special.xlogy(trials - successes, 1 - p)
-        return -2 * terms.sum()
-
-    smallest = deviance(successes / np.maximum(trials, 1))
-    null = deviance(np.full(300, successes.sum() / trials.sum())) - smallest
-    assert model.null_deviance_ == pytest.approx(null)
-    assert model.deviance_ == pytest.approx(deviance(model.predict_proba(X)[:, 1]) - smallest)
-
-
-def test_models_of_counts_need_trials(seed, tmp_path):
-    rng, X, eta, _ = rows(seed, 200)
-    trials = rng.integers(1, 8, 200)
-    successes = rng.binomial(trials, 1 / (1 + np.exp(-eta)))
-    model = km.AdditiveClassifier().fit(X, successes, trials=trials)
-    km.save(model, tmp_path / "counts.kmap")
-    for of_counts in (model, km.load(tmp_path / "counts.kmap")):
-        for call in (of_counts.score, of_counts.check):
-            with pytest.raises(ValueError, match="fitted with trials, and none are given"):
-                call(X, successes)
-            with pytest.raises(ValueError, match="trials must hold 200 finite numbers"):
-                call(X, successes, trials=trials[:10])
-        with pytest.raises(ValueError, match="fitted with trials"):
-            km.model_report(of_counts, tmp_path / "page.html", X=X, y=successes)
-    named = km.AdditiveClassifier().fit(X, np.where(successes > 1, "many", "few"))
-    with pytest.raises(ValueError, match="for the classes 0 and 1, and the model has few, many"):
-        named.score(X, successes, trials=trials)
 
 
 def test_checks_pages_and_calibration_without_exposures_warn(seed, tmp_path):

@@ -107,12 +107,6 @@ CALLS = [
     (lambda: CLASSES().fit(X, three, offset=y), "offset= is for two classes"),
     (lambda: GAM().fit(CHUNKS, offset=y), "offset= is for rows in memory"),
     (lambda: GAM().fit(X, y).check(X, y[:10]), "X has 60 rows, y has 10"),
-    # Binomial counts.
-    (lambda: CLASSES().fit(X, 3 * ONES, trials=ONES), "numbers of successes"),
-    (lambda: CLASSES().fit(X, ONES / 2, trials=ONES), "whole numbers of suc"),
-    (lambda: CLASSES().fit(X, -ONES, trials=ONES), "whole numbers of succes"),
-    (lambda: CLASSES().fit(X, two, trials=ONES[:20]), r"trials must hold 60.*\(20,"),
-    (lambda: CLASSES(class_weight="balanced").fit(X, two, trials=ONES), "class_weight is for la"),
     # Intervals and comparisons.
     *((lambda rows=rows: GAM("quantile").fit(X, y).predict_interval(X, calibration=rows),
        r"a tuple \(X, y\) of further rows, or a dict of X, y")

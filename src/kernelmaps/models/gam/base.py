@@ -123,7 +123,6 @@ class GeneralizedAdditiveModel(BaseEstimator):
             "objective_": array("f8", "outputs", finite=False),
             "n_iter_": integer(),
             "exposed": boolean,
-            "counts_trials": boolean,
             "residual_quantiles": array("f8", "_", least=0),
         },
         private=True,

@@ -10,22 +10,20 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils import _safe_indexing, column_or_1d
+from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ..._util.storage import all_or_nothing
-from ...data.columns import is_frame, without_named
+from ...data.columns import without_named
 from ...data.sources import Source
-from ...data.tables import is_in_memory
 from .. import inputs
-from ..losses import BinomialCounts, JointLoss, Loss, Multinomial
+from ..losses import JointLoss, Loss, Multinomial
 from ..rows.basis import count_levels
 from .base import GeneralizedAdditiveModel
 from .design import AdditiveDesign
 from .model_check import GamCheck
 from .predictor import warn_without_exposure
-from .terms import GamSettings
 from .training_rows import RowChecks, Sample, count_labels, one_against_rest
 
 
@@ -139,13 +137,11 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
     class_weight: Any = None
 
     _of_labels = True
-    _counts_trials = False  # whether weights are numbers of trials
 
     @all_or_nothing
     def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, trials: Any = None,
-        offset: Any = None,
-    ) -> AdditiveClassifier:  # fmt: skip
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, offset: Any = None
+    ) -> AdditiveClassifier:
         """Fit the model.
 
         Parameters
@@ -157,15 +153,10 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         y : array-like of shape (n_samples,), str or None
             Labels of any kind; for files and frames the name of the column, None if the
             chunks carry them. Rows without a label in a file, a series, chunks or a Dask frame
-            are left out with a warning; NaN in an array in memory is refused. With `trials`,
-            numbers of successes.
+            are left out with a warning; NaN in an array in memory is refused.
         sample_weight : array-like of shape (n_samples,) or str, optional
             Weights of the rows, which are multiplied by those of their classes. They are relative
             (see `weights`); rows of weight 0 do not take part.
-        trials : array-like of shape (n_samples,), optional
-            Binomial counts: the number of trials of each row, of which y are successes (R's
-            ``cbind(y, trials - y)``). Each trial counts as a row; classes are 0 and 1. For rows in
-            memory.
         offset : array-like of shape (n_samples,), optional
             A known part of the log-odds of each row, for two classes: offset + f(x). For rows in
             memory.
@@ -175,84 +166,14 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         self : AdditiveClassifier
             The fitted model.
         """
-        X, y, sample_weight, trials, offset = without_named(
-            "AdditiveClassifier", X, y, sample_weight, trials, offset
+        X, y, sample_weight, offset = without_named(
+            "AdditiveClassifier", X, y, sample_weight, offset
         )
-        if trials is not None:
-            if self.class_weight is not None:
-                raise ValueError(
-                    "AdditiveClassifier: class_weight is for labels, and trials= for numbers of "
-                    "successes. Leave one of them out."
-                )
-            X, y, sample_weight, offset = self._single_trials(X, y, sample_weight, trials, offset)
-        self._counts_trials = trials is not None
         dtype: Any = getattr(y, "dtype", None)  # a categorical one has an order
         self._order = dtype.categories.tolist() if getattr(dtype, "ordered", False) else None
         self._fit(X, y, sample_weight, None, offset)
         self._exposed = offset is not None
-        if trials is not None:  # rows of the table, each of which was fitted as two
-            successes, failures = sample_weight.reshape(2, -1)
-            self._n_rows = int(np.count_nonzero(successes + failures))
-            counts = BinomialCounts(trials=successes + failures)
-            saturated = float(counts.saturated(successes).sum())  # each row with its own share
-            self.deviance_ -= 2 * saturated
-            self.null_deviance_ -= 2 * saturated
         return self
-
-    def _single_trials(
-        self, X: Any, y: Any, sample_weight: Any, trials: Any, offset: Any
-    ) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray | None]:
-        """Rows of successes and rows of failures, with their numbers as weights."""
-        if not (is_frame(X) or is_in_memory(X)):
-            raise ValueError(
-                "AdditiveClassifier: trials= is for rows in memory. Load the file as a frame."
-            )
-        successes, trials = self._counts(X, y, trials)
-        n_rows = len(trials)
-        weight = inputs.weights_of(self, sample_weight, n_rows)
-        weight = self._scaled_weights(weight, trials)
-        weight = np.concatenate([weight * successes, weight * (trials - successes)])
-        rows = np.tile(np.arange(n_rows), 2)
-        labels = np.repeat([1, 0], n_rows)
-        if offset is not None:
-            offset = np.tile(self._offsets(n_rows, offset), 2)
-        return _safe_indexing(X, rows), labels, weight, offset
-
-    def _counts(self, X: Any, y: Any, trials: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Successes and trials of the rows of X, checked."""
-        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-        counts = inputs.targets_of(self, y, n_rows), self._row_values(trials, n_rows, "trials")
-        try:
-            successes, trials = (values.astype(np.float64) for values in counts)
-            are_whole = not (successes % 1).any() and not (trials % 1).any()
-        except (TypeError, ValueError):
-            are_whole = False
-        if not are_whole or not ((successes >= 0) & (successes <= trials)).all():
-            raise ValueError(
-                "AdditiveClassifier: y must hold whole numbers of successes, from 0 to those of "
-                "trials."
-            )
-        return successes, trials
-
-    def _check_trials(self, call: str, trials: Any) -> None:
-        """Refuse rows without trials of a model of counts, and trials of a model of other labels.
-
-        Counts would be compared with labels.
-        """
-        if trials is None and self._counts_trials:
-            raise ValueError(
-                f"AdditiveClassifier.{call}: the model was fitted with trials, and none are given: "
-                "y are numbers of successes. Pass trials=, ones where each row is a single trial."
-            )
-        if trials is not None and self.classes_.tolist() != [0, 1]:
-            raise ValueError(
-                f"AdditiveClassifier.{call}: trials= is for the classes 0 and 1, and the model has "
-                f"{', '.join(map(str, self.classes_[:5]))}. Leave trials out."
-            )
-
-    def _settings(self) -> GamSettings:
-        settings = super()._settings()
-        return replace(settings, weights="frequency") if self._counts_trials else settings
 
     def _joint_loss(self, design: AdditiveDesign) -> JointLoss | None:
         sizes = [basis.n_functions for basis in design.bases]
@@ -408,10 +329,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             return scores.reshape(shape)
         return scores.reshape(shape), self._score_errors(X).reshape(shape)
 
-    def score(
-        self, X: Any, y: Any, sample_weight: Any = None, *, trials: Any = None,
-        offset: Any = None,
-    ) -> float:  # fmt: skip
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
         """Return the accuracy.
 
         Parameters
@@ -422,21 +340,16 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             True labels; of a file or a frame, the name of the column.
         sample_weight : array-like of shape (n_samples,) or str, optional
             Weights of the rows.
-        trials : array-like of shape (n_samples,), optional
-            Numbers of trials, of which y are successes, as in `fit`; needed if `fit` had them.
         offset : array-like of shape (n_samples,), optional
             Known parts of the log-odds, as in `fit`; 0 by default.
 
         Returns
         -------
         float
-            Share of the rows, or of the trials, whose label is predicted.
+            Share of the rows whose label is predicted.
         """
         check_is_fitted(self)
-        self._check_trials("score", trials)
         warn_without_exposure(self, "AdditiveClassifier.score", offset)
-        if trials is not None:
-            X, y, sample_weight, offset = self._single_trials(X, y, sample_weight, trials, offset)
         X, y, sample_weight, _ = self._rows_to_score(X, y, sample_weight)
         predicted = self.predict(X, offset=offset)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
@@ -507,7 +420,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
 
     def check(
         self, X: Any, y: Any, sample_weight: Any = None, *, output: int = 0,
-        trials: Any = None, offset: Any = None, random_state: Any = 0,
+        offset: Any = None, random_state: Any = 0,
     ) -> GamCheck:  # fmt: skip
         """Check the model on rows: residuals, basis dimensions, concurvity, influential rows.
 
@@ -516,14 +429,11 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         X : frame or array-like of shape (n_samples, n_features)
             Rows, best those that the model was fitted on.
         y : array-like of shape (n_samples,)
-            Their labels, or numbers of successes in `trials`.
+            Their labels.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the rows, as in `fit`.
         output : int, default=0
             For more than two classes: which of them, against all others.
-        trials : array-like of shape (n_samples,), optional
-            Numbers of trials, as in `fit`; needed if `fit` had them. Residuals are then those of
-            binomial counts, one for each row.
         offset : array-like of shape (n_samples,), optional
             Known parts of the log-odds, as in `fit`; 0 by default.
         random_state : int, RandomState, Generator or None
@@ -540,15 +450,9 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
             raise ValueError(
                 f"AdditiveClassifier.check: output must be 0 … {n_outputs - 1}, got {output!r}."
             )
-        self._check_trials("check", trials)
         warn_without_exposure(self, "AdditiveClassifier.check", offset)
         columns = self._columns(X)
         offsets = self._offsets(len(columns[0]), offset)
-        if trials is not None:
-            y, trials = self._counts(X, y, trials)
-            return self._check_rows(
-                columns, y, sample_weight, offsets, output, random_state, trials
-            )
         codes = self._codes_of_rows(y, len(columns[0])).astype(np.float64)
         sign = one_against_rest(codes, self._positive_codes())[output]
         return self._check_rows(columns, sign, sample_weight, offsets, output, random_state)
