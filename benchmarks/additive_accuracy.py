@@ -22,8 +22,8 @@ from sklearn.svm import SVC, LinearSVC
 
 import kernelmaps as km
 from kernelmaps._util.threads import resolve_threads
-from kernelmaps.datasets import load as load_dataset
 
+from .datasets import load as load_dataset
 from .histograms import load
 
 STRENGTHS = (0.1, 1.0, 10.0, 100.0)

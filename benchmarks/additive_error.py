@@ -26,6 +26,8 @@ from scipy import sparse
 import kernelmaps as km
 
 from . import histograms
+from .datasets import load as load_dataset
+from .datasets import names
 from .paper_parts import vlfeat_map
 
 HERE = Path(__file__).parent
@@ -85,7 +87,7 @@ def errors(feature_map: Any, X: np.ndarray, K: np.ndarray) -> dict[str, float]:
 
 def measure(name: str, folder: str | None, n_rows: int) -> list[dict[str, Any]]:
     if name == "microbiome_hmp":
-        X = km.datasets.load(name, folder=folder).X_train
+        X = load_dataset(name, folder=folder).X_train
         X = sparse.csr_matrix(X, dtype=np.float64)
         X = X.multiply(1 / np.maximum(X.sum(axis=1), 1)).tocsr()
     else:
@@ -182,7 +184,7 @@ def main() -> None:
         rows = json.loads(OUTPUT.read_text(encoding="utf-8"))
     else:
         rows = []
-        for name in [n for n in DATA if n in km.datasets.names(options.data)]:
+        for name in [n for n in DATA if n in names(options.data)]:
             rows += measure(name, options.data, options.rows)
             OUTPUT.write_text(json.dumps(rows, indent=0) + "\n", encoding="utf-8")
     picture(rows)

@@ -79,7 +79,6 @@ def originals() -> dict[str, object]:
     more |= {
         "codes": km.AdditiveSVR(anchors, n_jobs=1).fit(anchors.encode(X), X[:, 0]),
         "table": km.AdditiveClassifier(interactions=1, n_jobs=1).fit(X, labels() == "first"),
-        "chunks": km.AdditiveSVR(km.SplineMap(), n_jobs=1).partial_fit(X, X[:, 0]),
         "several kernels": km.StreamingRidge(
             alpha=[0.1, 1.0],
             feature_map=[(slice(0, 3), km.ChebyshevMap(3)), ([3, 4, 5], StandardScaler())],

@@ -23,6 +23,8 @@ from sklearn.preprocessing import StandardScaler
 
 import kernelmaps as km
 
+from .datasets import load as load_dataset
+
 RECORD = Path(__file__).parent / "results" / "bandwidths.json"
 ONE_UNIT = ("cifar10_color", "cifar10_hog", "inria_person_hog", "usps", "mnist")
 NUMBERS = ("california_housing", "casp_protein", "diamonds", "diabetes")
@@ -53,7 +55,7 @@ def rows_of(name: str, folder: str, n_rows: int) -> tuple[np.ndarray, np.ndarray
         with np.load(Path(folder) / "cifar10_hist.npz") as stored:
             X, y = stored[f"{name.split('_')[1]}_train"], stored["y_train"]
     else:
-        data = km.datasets.load(name, folder=folder)
+        data = load_dataset(name, folder=folder)
         X, y = data.X_train, data.y_train
     rows = np.random.default_rng(0).permutation(X.shape[0])[:n_rows]
     return np.asarray(X[rows], dtype=np.float64), y[rows]

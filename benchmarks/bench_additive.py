@@ -21,9 +21,9 @@ from sklearn.svm import LinearSVC
 
 import kernelmaps as km
 from kernelmaps._util import storage
-from kernelmaps.datasets import load
 from kernelmaps.exceptions import OutOfDomainWarning
 
+from .datasets import load
 from .gradients import pyramid
 from .harness import RESULTS, Bench, Goal
 

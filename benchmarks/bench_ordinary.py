@@ -66,8 +66,8 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 import kernelmaps as km
-from kernelmaps.datasets import load
 
+from .datasets import load
 from .harness import Bench
 
 CS = (1e-3, 0.1, 1.0, 10.0, 1e3)

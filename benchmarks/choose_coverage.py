@@ -38,6 +38,7 @@ from kernelmaps.evaluation.candidates import fit_kernel
 from kernelmaps.exceptions import ToleranceError
 
 from . import machine
+from .datasets import load as load_dataset
 from .harness import RESULTS
 
 DATASETS = ("spambase", "pendigits", "letter", "cifar10_hist", "usps")
@@ -51,7 +52,7 @@ CODE = hashlib.sha256(Path(chooser.__file__).read_bytes()).hexdigest()[:12]
 
 def rows_of(name: str, folder: str | None) -> Any:
     """Training rows of a dataset (one descriptor of those with two)."""
-    data = km.datasets.load(name, folder=folder)
+    data = load_dataset(name, folder=folder)
     X = data.X_train[:, data.columns["hog"]] if "hog" in data.columns else data.X_train
     return X if sparse.issparse(X) else np.asarray(X)
 

@@ -25,6 +25,8 @@ from sklearn.exceptions import ConvergenceWarning
 import kernelmaps as km
 from kernelmaps.exceptions import OutOfDomainWarning
 
+from .datasets import load as load_dataset
+
 LOSSES = ("squared_hinge", "hinge", "log_loss")
 MAPS: dict[str, Callable[[], Any]] = {
     "SplineMap()": km.SplineMap,
@@ -43,7 +45,7 @@ MAPS: dict[str, Callable[[], Any]] = {
 def fits(
     folder: str | None, maps: Sequence[str], losses: Sequence[str], steps: int, rows: int | None
 ) -> Iterator[dict[str, Any]]:
-    data = km.datasets.load("spambase", folder=folder)
+    data = load_dataset("spambase", folder=folder)
     X, y = data.X_train[:rows], data.y_train[:rows]
     for name in maps:
         for loss in losses:

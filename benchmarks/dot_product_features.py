@@ -26,6 +26,7 @@ from sklearn.svm import SVC
 import kernelmaps as km
 
 from . import crammer_singer
+from .datasets import load as load_dataset
 from .reproduce_compressive_rf import measured
 
 RECORD = Path(__file__).parent / "results" / "reproductions" / "dot_product_features.json"
@@ -38,7 +39,7 @@ ERROR_ROWS = 500  # test rows on which the error of the kernel is measured
 
 def rows_of(name: str, folder: str, n_rows: int) -> tuple[np.ndarray, ...]:
     """Random training rows and all test rows, in [0, 1] and float32, with codes of the classes."""
-    data = km.datasets.load(name, folder=folder)
+    data = load_dataset(name, folder=folder)
     chosen = np.random.default_rng(0).permutation(len(data.y_train))[:n_rows]
     largest = float(data.X_train.max())
     X, X_test = (

@@ -25,6 +25,8 @@ from sklearn.svm import SVC
 import kernelmaps as km
 from kernelmaps._util.sparse import dense
 
+from .datasets import load as load_dataset
+
 HERE = Path(__file__).parent
 RECORD = HERE / "results" / "exponential_gamma.json"
 PAGE = HERE.parent / "docs" / "methods" / "exponential.md"
@@ -90,7 +92,7 @@ def one_split(X: np.ndarray, y: np.ndarray, seed: int) -> tuple[float, list[list
 
 def measure(name: str, folder: str | None) -> dict[str, Any]:
     """Means over the splits of a dataset: accuracies for each C, in percent, and local / scale."""
-    data = km.datasets.load(name, folder=folder)
+    data = load_dataset(name, folder=folder)
     X = np.concatenate([dense(data.X_train), dense(data.X_test)])
     y = np.concatenate([data.y_train, data.y_test])
     X = X - np.minimum(X.min(axis=0), 0)  # χ² is defined for values from 0 on

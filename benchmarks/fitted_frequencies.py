@@ -16,6 +16,8 @@ from sklearn.preprocessing import StandardScaler
 
 import kernelmaps as km
 
+from .datasets import load as load_dataset
+
 TABLES = (
     "letter", "pendigits", "magic04", "spambase", "california_housing", "casp_protein", "usps",
     "inria_person_hog",
@@ -35,7 +37,7 @@ def main() -> None:
     parser.add_argument("--columns", type=int, nargs="+", default=[200, 600])
     options = parser.parse_args()
     for name in TABLES:
-        X = np.asarray(km.datasets.load(name, folder=options.data).X_train, dtype=np.float64)
+        X = np.asarray(load_dataset(name, folder=options.data).X_train, dtype=np.float64)
         X = X[np.random.default_rng(0).permutation(len(X))[:3500]]
         if name not in ONE_UNIT:
             X = StandardScaler().fit(X[:3000]).transform(X)

@@ -24,6 +24,8 @@ from sklearn.model_selection import StratifiedKFold
 
 import kernelmaps as km
 
+from .datasets import load as load_dataset
+
 RECORD = Path(__file__).parent / "results" / "reproductions" / "fourier_forms.json"
 DATASETS = ("mnist", "inria_person_hog", "usps")
 LENGTHS = (0.5, 1.0, 2.0)  # σ in units of the median distance; 1 is the default
@@ -34,7 +36,7 @@ PENALTIES = np.logspace(-4, 2, 7)  # ridge parameters, chosen by leave-one-out
 
 def rows_of(name: str, folder: str, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Random training rows in [0, 1], and their classes."""
-    data = km.datasets.load(name, folder=folder)
+    data = load_dataset(name, folder=folder)
     chosen = np.random.default_rng(0).permutation(len(data.y_train))[:n_rows]
     X = np.asarray(data.X_train[chosen], dtype=np.float64)
     return (X - X.min()) / np.ptp(X), data.y_train[chosen]

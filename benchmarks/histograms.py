@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.preprocessing import normalize
 
-import kernelmaps as km
+from .datasets import load as load_dataset
 
 GRIDS = {"scene15_bow": (4, 200), "caltech101_bow": (2, 300)}  # cells per side, words
 
@@ -28,7 +28,7 @@ def pyramid(counts: Any, side: int, words: int) -> sparse.csr_matrix:
 
 def load(name: str, folder: str | None) -> tuple[Any, np.ndarray, Any, np.ndarray]:
     """Training rows and labels, test rows and labels; every row sums to one."""
-    data = km.datasets.load(name, folder=folder)
+    data = load_dataset(name, folder=folder)
     if name == "digits":
         return data.X_train, data.y_train, data.X_test, data.y_test
     parts = (data.X_train, data.X_test)

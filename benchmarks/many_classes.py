@@ -22,6 +22,8 @@ from sklearn.model_selection import StratifiedKFold
 
 import kernelmaps as km
 
+from .datasets import load as load_dataset
+
 RECORD = Path(__file__).parent / "results" / "many_classes.json"
 HISTOGRAMS = ("cifar10_color", "cifar10_hog", "scene15_bow")
 COLUMNS = {  # categorical columns that serve as targets
@@ -51,7 +53,7 @@ def rows_of(name: str, folder: str, n_rows: int) -> tuple[np.ndarray, np.ndarray
         with np.load(Path(folder) / "cifar10_hist.npz") as stored:
             X, y = stored[f"{name.split('_')[1]}_train"], stored["y_train"]
     else:
-        data = km.datasets.load(name, folder=folder)
+        data = load_dataset(name, folder=folder)
         X, y = data.X_train, data.y_train
     rows = np.random.default_rng(0).permutation(X.shape[0])[:n_rows]
     X, y = X[rows], y[rows]

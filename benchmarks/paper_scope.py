@@ -53,8 +53,8 @@ SCOPE = (
      "left out: the paper names them without an experiment; `TrigonometricMap` and `HermiteMap` "
      "are its orthogonal bases"),
     (_ADDITIVE, "PEGASOS",
-     "left out: `fit` certifies a duality gap, which a stochastic gradient does not; `partial_fit` "
-     "(dual block descent) serves rows that do not fit into memory"),
+     "left out: `fit` certifies a duality gap, which a stochastic gradient does not, also of rows "
+     "that do not fit into memory"),
     (_ADDITIVE, "features computed online in the solver (4, 5)",
      "`AdditiveSVC` always trains on values or codes and never stores the mapped rows; Table 4 has "
      "no lines with precomputed features"),

@@ -46,6 +46,7 @@ from sklearn.svm import SVC, LinearSVC
 import kernelmaps as km
 
 from . import parallel
+from .datasets import load as load_dataset
 from .memory import n_bytes
 from .paper_parts import SignCauchyMap, vlfeat_map
 
@@ -291,13 +292,13 @@ def load(
 ) -> tuple[Any, np.ndarray, Any, np.ndarray]:
     """Rows of sum one, and labels: images, gradients, or pyramids of visual words."""
     if data in ("mnist", "inria"):
-        found = km.datasets.load({"inria": "inria_person_hog"}.get(data, data), folder=folder)
+        found = load_dataset({"inria": "inria_person_hog"}.get(data, data), folder=folder)
         rows = np.random.default_rng(sample).permutation(len(found.y_train))[:n_train]
         X, X_test = (_of_sum_one(A) for A in (found.X_train[rows], found.X_test[:n_test]))
         return X, found.y_train[rows], X_test, found.y_test[:n_test]
     grid, words = {"caltech": (2, 300), "scenes": (4, 200)}[data]
     name = {"caltech": "caltech101_bow", "scenes": "scene15_bow"}[data]
-    found = km.datasets.load(name, folder=folder)
+    found = load_dataset(name, folder=folder)
     X, X_test = (pyramid(A, grid, words) for A in (found.X_train, found.X_test))
     some = np.random.default_rng(0).permutation(len(found.y_train))[:n_train]
     few = np.random.default_rng(1).permutation(len(found.y_test))[:n_test]

@@ -39,6 +39,7 @@ from kernelmaps.design.joint import (
 from kernelmaps.design.problem import Cosines, build_problem, cosine_sum
 from kernelmaps.design.rank_tables import grid_kernel
 
+from .datasets import load as load_dataset
 from .paper_parts import eigen_table, sine_map, vlfeat_map
 
 OUTPUT = Path(__file__).parent / "results" / "reproductions"
@@ -470,7 +471,7 @@ def accuracy(
     training rows. Lines that the record has already are not computed again.
     """
     for name in datasets:
-        data = km.datasets.load(name, folder=folder)
+        data = load_dataset(name, folder=folder)
         train, test = (pyramid(X, *DATASETS[name]) for X in (data.X_train, data.X_test))
         rows = record.setdefault(name, {})
         for label, grams in competitors(train, test, kernels):

@@ -6,8 +6,8 @@ An additive support vector machine is as easy to train as a linear one, but the 
 may depend on how often it occurs. And because the score is a sum of one function for each word,
 what was learned can be plotted.
 
-If ``KERNELMAPS_DATA`` names a folder of datasets, this page uses the *spambase* messages,
-4601 mails received in one office of Hewlett-Packard; otherwise, synthetic ones that resemble them.
+The messages are synthetic; they resemble the *spambase* ones, mails received in one office of
+Hewlett-Packard.
 """
 
 import matplotlib.pyplot as plt
@@ -19,24 +19,13 @@ from sklearn.svm import LinearSVC
 import kernelmaps as km
 from kernelmaps.inspection import ShapeFunctionDisplay
 
-
-def messages():
-    """Frequencies of words, labels, and the names of the words."""
-    try:
-        data = km.datasets.load("spambase")
-        names = [str(name) for name in data.extra["names"]]
-        return data.X_train, data.y_train, data.X_test, data.y_test, names
-    except FileNotFoundError:
-        rng = np.random.default_rng(0)
-        y = rng.random(3000) < 0.4
-        names = ["george", "hp", "meeting", "free", "money", "remove", "!", "$"]
-        spam = np.array([0.0, 0.1, 0.1, 0.9, 0.7, 0.6, 1.0, 0.8])
-        ham = np.array([1.2, 1.0, 0.6, 0.2, 0.1, 0.05, 0.3, 0.1])
-        X = rng.gamma(0.6, np.where(y[:, None], spam, ham) + 1e-6)
-        return X[:2000], y[:2000], X[2000:], y[2000:], names
-
-
-X, y, X_test, y_test, names = messages()
+rng = np.random.default_rng(0)
+labels = rng.random(3000) < 0.4
+names = ["george", "hp", "meeting", "free", "money", "remove", "!", "$"]
+spam = np.array([0.0, 0.1, 0.1, 0.9, 0.7, 0.6, 1.0, 0.8])
+ham = np.array([1.2, 1.0, 0.6, 0.2, 0.1, 0.05, 0.3, 0.1])
+rows = rng.gamma(0.6, np.where(labels[:, None], spam, ham) + 1e-6)
+X, y, X_test, y_test = rows[:2000], labels[:2000], rows[2000:], labels[2000:]
 
 # %%
 # Frequencies are skewed: most are zero, a few are large. The logarithm spreads them out. First a

@@ -479,8 +479,9 @@ def test_a_tie_is_at_most_a_point():
 def test_the_program_of_the_recommendation_runs_and_gives_its_score(data, tmp_path, capsys):
     X, y = data
     np.savez(tmp_path / "rows.npz", X=X, y=y)
-    loading = f"""rows = km.datasets.load("rows", folder={str(tmp_path)!r})
-X, y = rows.X_train, rows.y_train"""
+    loading = f"""import numpy as np
+rows = np.load({str(tmp_path / "rows.npz")!r})
+X, y = rows["X"], rows["y"]"""
     result = km.compare(X, y, loading_code=loading, **QUICK)
     scope = {}
     exec(result.code(), scope)

@@ -91,10 +91,6 @@ def test_rows_with_several_labels_have_indicators(n_labels):
     label, scores = run_in_onnx(model, X)
     np.testing.assert_array_equal(label, model.predict(X))
     np.testing.assert_allclose(scores, model.decision_function(X), atol=1e-5)
-    machine = km.AdditiveSVC(loss="log_loss", random_state=0).fit(X, Y)
-    label, _, probabilities = run_in_onnx(machine, X)
-    np.testing.assert_array_equal(label, machine.predict(X))
-    np.testing.assert_allclose(probabilities, machine.predict_proba(X), atol=1e-5)
 
 
 def test_probabilities_of_two_classes():

@@ -27,7 +27,6 @@ POSITIONAL = {
     "from_estimator": (["estimator", "X", "y"], "as in scikit-learn's displays"),
     "sample_frequencies": (["n", "d", "rng"], "what a kernel of the user defines"),
     "kernel_error": (["map", "X", "Y"], "X and Y are rows, as in kernel(X, Y)"),
-    "make_bag_of_words": (["n_samples", "n_features", "n_classes"], "three counts, as in a shape"),
     "make_histograms": (["n_samples", "n_features", "n_classes"], "three counts, as in a shape"),
     "open_source": (["X", "y", "sample_weight"], "as in scikit-learn's fit"),
     "centre_on": (["Z", "y", "sample_weight"], "as in scikit-learn's fit"),
@@ -109,7 +108,6 @@ STATES = [0, np.random.RandomState(0), np.random.default_rng(0), None]
 @pytest.mark.parametrize("state", STATES, ids=lambda state: type(state).__name__)
 def test_random_state_takes_what_scikit_learn_takes(state):
     X, y = km.datasets.make_histograms(60, 4, 2, random_state=state)
-    km.datasets.make_bag_of_words(5, 20, random_state=state)
     assert km.design_map("chi2", 1, random_state=state).n_columns == 1
     for name in ESTIMATORS:
         if "random_state" not in inspect.signature(getattr(km, name)).parameters:

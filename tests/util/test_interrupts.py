@@ -40,7 +40,7 @@ def said(training):
         return training(*arguments)
     return work
 
-for owner, name in ((training, "solve_group"), (training.BlockTraining, "solve")):
+for owner, name in ((training, "solve_group"), (training, "train_on_blocks")):
     setattr(owner, name, said(getattr(owner, name)))
 
 def in_c(*_):

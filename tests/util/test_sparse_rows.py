@@ -38,7 +38,7 @@ PATHS = {
     "kernel": lambda X: km.kernels.chi2(X),
     "second rows of a kernel": lambda X: km.kernels.chi2(rows(), X),
     "AdditiveSVC.fit": lambda X: km.AdditiveSVC().fit(X, LABELS),
-    "AdditiveSVR.partial_fit": lambda X: km.AdditiveSVR().partial_fit(X, LABELS),
+    "AdditiveSVR, chunks": lambda X: km.AdditiveSVR().fit([(X, LABELS), (X, LABELS)]),
     "StreamingRidge.fit": lambda X: km.StreamingRidge().fit(X, LABELS),
     "StreamingPCA, chunks": lambda X: km.StreamingPCA().fit([X, X]),
     "StreamingPCA.partial_fit": lambda X: km.StreamingPCA().partial_fit(X),
@@ -105,7 +105,6 @@ def test_engine_sums_and_scaler_refuse_indices_out_of_range():
     moments = km.stats.Moments("real").update(X, np.arange(60.0))
     for call in (
         lambda: km.engine.apply(spec, damaged),
-        lambda: km.engine.encode(spec, damaged),
         lambda: km.stats.Moments("real").update(damaged, np.arange(60.0)),
         lambda: moments.partial(damaged, np.arange(60.0)),
         lambda: scaler.transform(damaged),

@@ -15,11 +15,9 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from scipy import sparse
 from sklearn.base import clone
 
 from .._util.display import two_columns
-from .._util.sparse import dense
 from .._util.storage import AnyPath
 from .._util.threads import mixed_bits
 from ..data import Source
@@ -131,17 +129,15 @@ def fit_file(data: AnyPath, settings: FitSettings, selection: ColumnSelection) -
         rows = rows.normalized(settings.normalize)
         X, facts, sample_y = rows.X, {"target": rows.target, "columns": rows.columns}, None
         if settings.model is None:
-            is_sparse = sparse.issparse(X)
-            settings = replace(settings, model="svm" if is_sparse else "gam").check()
-            what = "sparse rows: an additive SVM" if is_sparse else "dense rows: a GAM"
-            cli.note(f"{what}; --model chooses another one")
-        if rows.columns is not None and not sparse.issparse(X):
+            settings = replace(settings, model="gam").check()
+            cli.note("an array: a GAM; --model chooses another one")
+        if rows.columns is not None:
             for name, reason in uninformative_columns(rows.columns, X).items():
                 cli.note(f"warning: column {name!r} may be no feature: {reason}.")
         task = _decide_task(rows.y, settings)
         source = SlicedSource(X, _convert_targets(rows.y, task, rows.name))
     if feature_map is not None and settings.model == "ridge":  # SVMs take no scaler
-        scaled = add_column_scaler(feature_map, bool(sparse.issparse(X)))
+        scaled = add_column_scaler(feature_map, sparse=False)
         if scaled is not feature_map:
             cli.note(f"columns are standardised in front of {type(feature_map).__name__}")
         feature_map = scaled
@@ -360,7 +356,7 @@ def _describe_rows(model: Any, source: Source, facts: dict[str, Any]) -> dict[st
         n += len(block)
         if block.X.shape[1] > _MOST_RANGES:
             continue
-        low, high = (np.ravel(dense(e)).astype(float) for e in (block.X.min(0), block.X.max(0)))
+        low, high = (np.ravel(e).astype(float) for e in (block.X.min(0), block.X.max(0)))
         if ends is not None:
             low, high = np.minimum(low, ends[0]), np.maximum(high, ends[1])
         ends = [low, high]

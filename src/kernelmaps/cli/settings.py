@@ -68,8 +68,7 @@ def _read_literal(node: ast.expr) -> Any:
 class FitSettings(cli.FileOptions):
     """The options of `kernelmaps fit`, as they are typed; None: not asked for.
 
-    The model is by default an SVM where a map or C is given, or the rows are sparse, and else a
-    GAM.
+    The model is by default an SVM where a map or C is given, and else a GAM.
     """
 
     model: Annotated[
@@ -77,7 +76,7 @@ class FitSettings(cli.FileOptions):
         typer.Option(
             help="gam: a sum of functions of single columns and pairs, whose smoothness is "
             "estimated; svm: such a sum on a map, with a fixed C; ridge: linear on any map. "
-            "Default: gam; with --map or --C, and for sparse rows: svm.",
+            "Default: gam; with --map or --C: svm.",
             show_default=False,
         ),
     ] = None

@@ -1,7 +1,7 @@
-"""Reading data: arrays, files, streams and Dask; bundled and fetched datasets.
+"""Reading data: arrays, files, streams and Dask; the bundled dataset.
 
 `open_source` gives rows block by block; `read_rows` of :mod:`.reading` reads a table of a user's
-own whole, `load` and `fetch` of :mod:`.datasets` find datasets by name.
+own whole, `load` of :mod:`.datasets` has the bundled digits.
 """
 
 from .sources import Block, Source

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from .._util.arguments import argument
-from .._util.sparse import find_not_finite, is_sparse
+from .._util.sparse import find_not_finite
 from .._util.storage import AnyPath
 from .columns import ColumnSelection, column_positions, no_target
-from .datasets import load, names
+from .datasets import BUNDLED, load
 from .files import open_table
 from .sources import Block, Source, joined
 from .tables import TableSource, load_table, open_source, read_complete_column
@@ -88,10 +88,6 @@ def _normalize_rows(X: Any, norm: str) -> Any:
     """Rows of norm 1, if there is a norm; rows of zeros stay as they are."""
     if norm == "none":
         return X
-    if is_sparse(X):
-        from sklearn.preprocessing import normalize
-
-        return normalize(X.astype(np.float64), norm=norm, copy=False)
     X = X.astype(np.float64)  # without scikit-learn, whose import takes as long as a prediction
     norms = np.linalg.norm(X, 1 if norm == "l1" else 2, axis=1, keepdims=True)
     return X / np.where(norms == 0, 1.0, norms)
@@ -107,7 +103,7 @@ class Rows:
     Attributes
     ----------
     name : str
-    X : ndarray, CSR matrix, or data frame of a table that was read as it is
+    X : ndarray, or data frame of a table that was read as it is
     y : ndarray or None
     columns : list of str or None
         Names of the features, where the source has them.
@@ -176,8 +172,7 @@ def read_rows(
     ----------
     source : str or path
         A file (``.csv`` and ``.tsv``, also ``.gz``, ``.bz2``, ``.xz`` or ``.zst``; ``.xlsx``,
-        ``.parquet``, ``.npy``) or the name of a dataset (its training rows). Sparse data stay
-        sparse.
+        ``.parquet``, ``.npy``) or ``digits`` (its training rows).
     target : str, optional
         Column to predict; by default ``y`` where there is one. Of ``.npy`` it is the path of
         another.
@@ -205,13 +200,13 @@ def read_rows(
     path, selection = Path(source), ColumnSelection(target, columns, drop)
     target_to_read = target if with_target else None
     file = open_table(source, **options) if path.exists() else None
-    if not path.exists() and os.fspath(source) in names():
-        data = load(os.fspath(source), target=target_to_read)
+    if not path.exists() and os.fspath(source) in BUNDLED:
+        data = load(os.fspath(source))
         rows = Rows(data.name, data.X_train, data.y_train)
     elif not path.exists():
-        known_names = ", ".join(names())
         raise FileNotFoundError(
-            f"there is no file {os.fspath(source)!r}, nor a dataset of that name ({known_names})."
+            f"there is no file {os.fspath(source)!r}, nor a dataset of that name "
+            f"({', '.join(BUNDLED)})."
         )
     elif not numeric and file is not None:
         features, target = selection.resolve_in(file.names, str(path), need_target=True)

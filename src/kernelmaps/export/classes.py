@@ -30,7 +30,6 @@ _RECORDS = {
     "PrincipalAxes": "kernelmaps.models.streaming.pca",
     "AdditiveMachine": "kernelmaps.models.svm.fitted",
     "Summary": "kernelmaps.models.svm.fitted",
-    "Progress": "kernelmaps.models.svm.problem",
     "ColumnFormat": "kernelmaps.data.table_reader",
     "TableReader": "kernelmaps.data.table_reader",
     "Codebook": "kernelmaps.models.gam.codebooks",

@@ -1,4 +1,4 @@
-"""Additive models from blocks of rows: the same minimum as in memory, and one pass by chunks."""
+"""Additive models from blocks of rows: the same minimum as in memory."""
 
 import numpy as np
 import pytest
@@ -56,34 +56,6 @@ def test_regression_from_a_file_with_weights(seed, tmp_path):
     assert opened.objective_[0] == pytest.approx(inside.objective_[0], rel=1e-4)
 
 
-def test_chunks_one_by_one(seed):
-    """One pass comes close to the minimum of all, and nothing of a chunk is kept."""
-    X, score, _ = data(seed, n=600)
-    y = np.array(["low", "high"])[(score > np.median(score)).astype(int)]
-    unit = km.SplineMap(domain=(0, 1))
-    model = km.AdditiveSVC(unit, C=0.1, **ONE)
-    for own in chunks(X, y, rows=200)():
-        model.partial_fit(*own, classes=["low", "high"])
-    assert model.n_samples_seen_ == 600
-    whole = km.AdditiveSVC(unit, C=0.1, **ONE).fit(X, y)
-    assert model.score(X, y) > whole.score(X, y) - 0.05
-    regressor = km.AdditiveSVR(unit, C=1, **ONE)
-    for own in chunks(X, score, rows=200)():
-        regressor.partial_fit(*own)
-    assert (
-        regressor.score(X, score) > km.AdditiveSVR(unit, C=1).fit(X, score).score(X, score) - 0.05
-    )
-    terms = regressor.eval_terms(X).sum(axis=1) + regressor.intercept_
-    np.testing.assert_allclose(terms, regressor.predict(X), atol=1e-8)
-    model.fit(X, y)  # starts anew
-    assert not hasattr(model, "n_samples_seen_")
-    before = model.decision_function(X)
-    with pytest.warns(UserWarning, match="belong to one class"):
-        model.partial_fit(X[:1], y[:1])  # goes on from there: one row of 601 moves little
-    assert model.n_samples_seen_ == 601
-    assert np.corrcoef(before, model.decision_function(X))[0, 1] > 0.999
-
-
 def test_blocks_of_rows_with_a_period_and_with_few_that_count(seed):
     rng = np.random.default_rng(seed)
     n = 40_000
@@ -104,30 +76,15 @@ def test_blocks_of_rows_with_a_period_and_with_few_that_count(seed):
     assert len(model.machine_.sample) == weight.sum()
 
 
-def test_chunks_without_a_class_or_without_weight(seed):
-    X, score, _ = data(seed, n=600)
-    y = (score > np.median(score)).astype(int)
-    model = km.AdditiveSVC(km.SplineMap(domain=(0, 1)))
-    for own in range(0, 600, 200):
-        model.partial_fit(X[own : own + 200], y[own : own + 200], classes=[0, 1, 2])
-    assert 2 not in model.predict(X)
-    none = km.AdditiveSVC(km.SplineMap(domain=(0, 1)), class_weight={0: 0.0, 1: 1.0})
-    with pytest.warns(UserWarning, match="belong to one class"):
-        none.partial_fit(X, y, classes=[0, 1])
-    with pytest.warns(UserWarning, match="belong to one class"):
-        none.partial_fit(X[y == 0], y[y == 0])
-    assert np.isfinite(none.decision_function(X)).all()
-
-
 def test_block_training_takes_as_many_threads_as_it_may(monkeypatch):
     """Ten classes are two groups of lanes for one thread, which trains one after the other."""
 
     def stop(work, items, threads):
         raise KeyboardInterrupt(len(items), threads)
 
-    monkeypatch.setattr("kernelmaps.models.svm.training.run_interruptibly", stop)
+    monkeypatch.setattr("kernelmaps.models.solvers.dual_blocks.run_interruptibly", stop)
     rng = np.random.default_rng(0)
     X, y = rng.random((200, 3)), np.arange(200) % 10
     with pytest.raises(KeyboardInterrupt) as stopped:
-        km.AdditiveSVC(n_jobs=1).partial_fit(X, y, classes=np.arange(10))
+        km.AdditiveSVC(n_jobs=1).fit(chunks(X, y))
     assert stopped.value.args == (2, 1)

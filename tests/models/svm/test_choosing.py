@@ -54,18 +54,6 @@ def test_the_model_is_that_of_the_best_C(cls, seed):
 
 
 @BOTH
-def test_a_chunk_takes_one_C(cls, seed):
-    X, y = rows(seed, 60)
-    y = targets(cls, y)
-    model = cls(C=[0.1, 1.0])
-    classes = {"classes": [False, True]} if cls is km.AdditiveSVC else {}
-    assert not hasattr(model, "partial_fit")
-    with pytest.raises(AttributeError, match="has no attribute 'partial_fit'") as raised:
-        model.partial_fit(X, y, **classes)
-    assert f"{cls.__name__}.partial_fit takes one C" in str(raised.value.__cause__)
-
-
-@BOTH
 def test_scores_of_folds_are_weighted(cls, seed):
     """A weight of two is a row twice, in the same fold."""
     rng = np.random.default_rng(seed)

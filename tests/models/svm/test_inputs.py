@@ -21,9 +21,6 @@ def test_arrays_with_gaps_or_text(cls):
     bad[3, 1] = np.nan
     with pytest.raises(ValueError, match=rf"contains NaN \(row 3, column 1\).*{GAMS}"):
         cls().fit(bad, y)
-    classes = {"classes": [0, 1]} if cls is km.AdditiveSVC else {}
-    with pytest.raises(ValueError, match=f"NaN.*{GAMS}"):
-        cls().partial_fit(bad, y, **classes)
     with pytest.raises(ValueError, match=f"NaN.*{GAMS}"):
         cls(km.HomogeneousMap()).fit(sparse.csr_matrix(bad), y)
     with pytest.raises(ValueError, match=f"NaN.*{GAMS}"):

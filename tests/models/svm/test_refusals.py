@@ -6,7 +6,6 @@ from scipy import sparse
 from sklearn.svm import LinearSVC
 
 import kernelmaps as km
-from kernelmaps.exceptions import OutOfDomainWarning
 from kernelmaps.export.c import to_c
 
 rng = np.random.default_rng(0)
@@ -67,12 +66,6 @@ def test_bad_settings(cls, settings, message):
         cls(**settings).fit(X, y)
 
 
-def continued(model, *chunk, **options):
-    """Another chunk for a model that has learned a first one."""
-    model = model.partial_fit(X, *([three, [0, 1, 2]] if isinstance(model, SVC) else [target]))
-    return model.partial_fit(*chunk, **options)
-
-
 FOLDS = [(np.arange(30), np.arange(30, 60)), (np.arange(30, 60), np.arange(30))]
 CALLS = [
     (lambda: SVC().fit(X, np.ones(60)), "y has only one class"),
@@ -96,8 +89,6 @@ CALLS = [
     (lambda: SVC().fit(anchors().encode(X), y), "feature_map is a Spline"),
     (lambda: SVC(anchors(), **NEWTON).fit(X, y).predict(anchors().encode(X)),
      "was fitted on values"),
-    (lambda: SVC(anchors(), **NEWTON).fit(anchors().encode(X), y).partial_fit(X, y),
-     "fitted on codes"),
     (lambda: SVR(C=[0.1, 1.0], cv=FOLDS).fit(X, target, 1.0 * (np.arange(60) >= 30)),
      "AdditiveSVR: all rows that fold 1 of cv"),
     (lambda: SVC(C=[0.1, 1.0]).fit(chunks(X, y)), "for rows in memory only, not for files"),
@@ -106,18 +97,6 @@ CALLS = [
     (lambda: SVR().fit(X, target, np.zeros(60)), ">= 0.*non-zero number"),
     (lambda: SVR().fit(X, target, ["a"] * 60), ">= 0.*could not convert"),
     (lambda: SVR().fit(X, target, np.ones(59)), r"60 finite numbers.*\(59,\)"),
-    # Chunks.
-    (lambda: SVC().partial_fit(X, y), "classes must be passed on the first"),
-    (lambda: continued(SVC(), X[:, :2], three), "2 features, but AdditiveSVC is exp"),
-    (lambda: continued(SVC(), X[:1], [7]), r"labels \[7\], which were not among the"),
-    (lambda: continued(SVC(), X, y, classes=[0, 1]), "is not the same as on last call"),
-    (lambda: continued(SVR(), X.astype(np.float32), target),
-     "chunk was dense float64, this one is dense float32"),
-    (lambda: continued(SVR(km.SplineMap(zero_at_zero=True)), sparse.csr_matrix(X), target),
-     "chunk was dense float64, this one is sparse float64"),
-    (lambda: continued(SVC(), chunks(X, y), None), "takes one chunk of rows"),
-    (lambda: SVC(class_weight="balanced").partial_fit(X, y, classes=[0, 1]), "all labels at o"),
-    (lambda: SVC(class_weight={0: -1.0, 1: 1.0}).partial_fit(X, y, classes=[0, 1]), "finite num"),
     # Rows that come in blocks.
     (lambda: SVC().fit(chunks(X, y)()), "a generator can be read only once"),
     (lambda: SVC().fit(chunks(X)), "carry no targets"),
@@ -127,13 +106,7 @@ CALLS = [
     (lambda: SVR().fit(chunks(X, changed(target, 0, np.nan))), "y contains NaN"),
     (lambda: SVR().fit(chunks(X, np.array(["a"] * 60))), "must be numbers"),
     # Several labels, and pairs of classes.
-    (lambda: SVC().fit(X, 3 * INDICATORS), "indicator matrix of zeros and ones"),
-    (lambda: SVC(class_weight="balanced").fit(X, INDICATORS), "class_weight is about classes"),
-    (lambda: SVC(multi_class="ovo").fit(X, INDICATORS), "multi_class='ovo' is about classes"),
-    (lambda: SVC().partial_fit(X, INDICATORS, classes=[0, 1]), "not available for partial_fit"),
-    (lambda: SVC().fit(chunks(X, INDICATORS)), "not available for rows that come in blocks"),
-    (lambda: SVC(multi_class="ovo").partial_fit(X, three, classes=[0, 1, 2]),
-     "multi_class='ovo' is not available for partial_fit"),
+    (lambda: SVC().fit(X, INDICATORS), "y should be a 1d array"),
     (lambda: SVC(multi_class="ovo").fit(chunks(X, three)), "available for rows that come in bl"),
     (lambda: to_c(SVC(multi_class="ovo").fit(X, three)), "votes have no form in C"),
 ]  # fmt: skip
@@ -144,8 +117,3 @@ CALLS = [
 def test_bad_calls(call, message):
     with pytest.raises((ValueError, TypeError), match=message):
         call()
-
-
-def test_values_beyond_the_first_chunk_are_warned_of():
-    with pytest.warns(OutOfDomainWarning):
-        continued(SVR(), X + 0.5, target)

@@ -63,15 +63,6 @@ def unpack_weights(flat: np.ndarray, tables: BasisTables, n_outputs: int) -> np.
     return weights[:, :width, :n_outputs].copy()
 
 
-def pack_weights(tables: BasisTables, weights: np.ndarray) -> np.ndarray:
-    """Weights [feature][basis][output] as the loops take them: the inverse of `unpack_weights`."""
-    stride, lanes = tables.stride, tables.lanes
-    flat = weight_memory(tables)
-    packed = flat[: tables.n_weights * lanes].reshape(-1, stride, lanes)
-    packed[:, : weights.shape[1], : weights.shape[2]] = weights
-    return flat
-
-
 def rows_of(X: Any) -> RowArrays:
     """X as the loops take it: views, no copies."""
     if sparse.issparse(X):

@@ -34,15 +34,15 @@ class BlockDescent(CoordinateDescent):
     ----------
     all_problem, all_alpha : SVMProblem, ndarray
         Targets, costs and dual variables of the rows of all blocks.
-    past_alpha_sum : ndarray
-        Σα of rows that are not among them any more (see `learn`).
     """
 
     def __init__(
         self, tables: BasisTables, sample: Any, problem: SVMProblem, options: Options
     ) -> None:
-        self.past_alpha_sum = np.zeros(problem.positive.size)
-        self._set_problem(problem)
+        n = len(problem.y)
+        self.all_problem, self.all_alpha = problem, np.zeros((n, problem.positive.size))
+        self._sq_norms, self._mean_dots = np.zeros((2, n))  # of blocks that were loaded before
+        self._loaded: set[int] = set()  # their first rows
         # The centre is that of the sample.
         size = sample.shape[0]
         of_sample = problem._replace(y=np.zeros(size), cost=np.ones(size))
@@ -50,13 +50,6 @@ class BlockDescent(CoordinateDescent):
         super().__init__(tables, rows_of(sample), of_sample, examples, options, start, None)
         if options.fit_intercept:
             self.set_penalty_weight(float(problem.cost.sum()))
-
-    def _set_problem(self, problem: SVMProblem) -> None:
-        """Set the problem of all rows, with dual variables of zero."""
-        n = len(problem.y)
-        self.all_problem, self.all_alpha = problem, np.zeros((n, problem.positive.size))
-        self._sq_norms, self._mean_dots = np.zeros((2, n))  # of blocks that were loaded before
-        self._loaded: set[int] = set()  # their first rows
 
     def load(self, X: Any, start: int) -> None:
         """Make one block the rows at hand; at the first time its norms are computed."""
@@ -93,45 +86,7 @@ class BlockDescent(CoordinateDescent):
         return is_zero
 
     def sum_duals(self) -> np.ndarray:
-        return self.past_alpha_sum + self.all_alpha.sum(axis=0)
-
-    # Rows that are seen once (`partial_fit`).
-
-    def learn(self, X: Any, y: np.ndarray, cost: np.ndarray, max_epochs: int) -> None:
-        """Optimise the variables of new rows; those of rows before stay as they are.
-
-        With the others fixed the problem is ½|w|² + Σ over these rows of their losses, of which w
-        starts from where it is: the gap is again a sum over the examples.
-        """
-        self.past_alpha_sum = self.sum_duals()
-        y, cost = (np.ascontiguousarray(values, np.float64) for values in (y, cost))
-        self._set_problem(self.all_problem._replace(y=y, cost=cost))
-        if self.options.fit_intercept:
-            self.set_penalty_weight(float(cost.sum()))
-        self.load(X, 0)
-        for _ in range(max_epochs):
-            if self.run_epoch().is_within(self.options.tol):
-                break
-            if self.n_active == 0:
-                self.activate_all()
-        if self.options.fit_intercept:
-            self.balance_block()
-
-    def start_from(self, w: np.ndarray, intercept: np.ndarray) -> None:
-        """Start from weights that were trained before."""
-        self.w[:], self.bias[:] = w, intercept
-        self.mean_w, self.mean_intercept = w.astype(np.float64), np.array(intercept)
-
-    def average(self, share: float) -> np.ndarray:
-        """The mean of the weights after each chunk, the last of which has that share of all rows.
-
-        The last chunk's variables alone were free: w leans towards it, the mean does not.
-        """
-        if share == 1:
-            self.mean_w, self.mean_intercept = self.w.astype(np.float64), self.bias.copy()
-        self.mean_w += share * (self.w - self.mean_w)
-        self.mean_intercept += share * (self.bias - self.mean_intercept)
-        return self.mean_w.copy()
+        return self.all_alpha.sum(axis=0)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,16 +19,15 @@ from ..._util.schema import State, array, instance, integer, names, number, text
 from ..._util.threads import resolve_threads
 from ...data.columns import without_named
 from ...maps.base import AdditiveMap
-from ...maps.codes import Codes
 from ..inputs import refuse_training_on_gpu, weights_of
 from ..losses import SVM, find_loss, svm_loss
 from ..shapes import Explanation, ShapeFunction, score_name
 from . import inputs, problem
 from .fitted import AdditiveMachine, FittedMap, sample_rows
-from .problem import Options, Progress, Targets
+from .problem import Options, Targets
 
 # Attributes of a fit that a later one may not have.
-_OF_ONE_FIT = ("Cs_", "cv_scores_", "n_samples_seen_", "_chunks", "_progress")
+_OF_ONE_FIT = ("Cs_", "cv_scores_")
 
 
 @dataclass(eq=False, repr=False)
@@ -65,8 +63,6 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
             "duality_gap_": array("f8", "outputs", finite=False),
             "n_iter_": integer(),
             "solver_": text(("dual", "primal")),
-            "n_samples_seen_": integer(1),
-            "progress": instance((Progress,)),
         },
         private=True,
     )
@@ -168,7 +164,7 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         self._keep(solution, targets, fitted, C, sample_rows(rows, targets.weight))
 
     def _fit_source(self, X: Any, y: Any, sample_weight: Any) -> None:
-        from .training import BlockTraining, open_rereadable, read_once
+        from .training import open_rereadable, read_once, train_on_blocks
 
         name, options = type(self).__name__, self._options()
         source = open_rereadable(name, X, y, sample_weight)
@@ -178,15 +174,15 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         if source.names is not None:  # of a stream: known by now
             self.feature_names_in_ = np.asarray(source.names, dtype=object)
         targets = self._targets(y, weights_of(self, weight, len(y)))
-        is_pairwise, has_labels = targets.pairwise, targets.multilabel
-        refuse_outputs(name, "rows that come in blocks", pairwise=is_pairwise, labels=has_labels)
+        if targets.pairwise:
+            refuse_pairs(name, "rows that come in blocks")
         problem.check_size(outline, targets, options)
         self._forget()
         # All rows are in blocks: the map is fitted to a sample with the ends of all ranges.
         outline, fitted = inputs.fit_map(name, self.feature_map, outline, None, self.n_jobs)
         C = self._C_for(fitted, outline[:-2], targets.select(sampled), options)
         cost = problem.weigh_costs(name, C, targets.weight)
-        solution = BlockTraining(outline, targets, cost, fitted, options).solve(source, fitted)
+        solution = train_on_blocks(source, outline, targets, cost, fitted, options)
         problem.warn_unless_converged(solution, options)
         self._keep(solution, targets, fitted, C, sample_rows(outline[:-2], targets.weight[sampled]))
 
@@ -219,74 +215,6 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
             fitted.feature_map, fitted.on_codes, weights, offset, float(self.tol),
             *self._kind_of_outputs(), names, sample,
         )  # fmt: skip
-
-    # -- partial_fit ------------------------------------------------------------------------------
-
-    def _check_chunk(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-        """One chunk of rows; its values are still to be checked."""
-        name, is_first = type(self).__name__, not hasattr(self, "machine_")
-        if isinstance(X, Codes) or inputs.is_out_of_core(X):
-            raise TypeError(
-                f"{name}.partial_fit takes one chunk of rows, an array or a CSR matrix, got "
-                f"{type(X).__name__}; use fit for files, streams and codes."
-            )
-        inputs.refuse_table(name, X)
-        if not is_first and self.machine_.on_codes:
-            raise ValueError(
-                f"{name}.partial_fit continues with values, but the model was fitted on codes. Fit "
-                "it on values, or use fit with all codes."
-            )
-        if not hasattr(self, "n_samples_seen_"):
-            self._check_parameters()
-        with inputs.naming_gams():
-            return inputs.check_rows(self, X, y, reset=is_first)
-
-    def _fit_chunk(self, X: Any, targets: Targets) -> None:
-        """Learn from one chunk."""
-        from .training import BlockTraining
-
-        name, options = type(self).__name__, self._options()
-        before = getattr(self, "machine_", None)
-        with inputs.naming_gams():
-            if before is None:
-                rows, fitted = inputs.fit_map(
-                    name, self.feature_map, X, targets.weight, self.n_jobs
-                )
-            else:
-                rows, fitted = before.fitted.block(X), before.fitted
-        if before is not None and isinstance(self.C, str):
-            C = self.C_  # that of the first chunk
-        else:
-            C = self._C_for(fitted, rows, targets, options)
-        cost = problem.weigh_costs(name, C, targets.weight)
-        training: Any = getattr(self, "_chunks", None)
-        progress: Any = getattr(self, "_progress", None)  # of a model that was saved
-        kind = sparse.issparse(rows), rows.dtype
-        first_kind = kind if training is None and progress is None else (training or progress).kind
-        if first_kind != kind:  # its tables are in use
-            actual, expected = (
-                f"{'sparse' if s else 'dense'} {dtype}" for s, dtype in (kind, first_kind)
-            )
-            raise TypeError(
-                f"{name}.partial_fit: the first chunk was {expected}, this one is {actual}: "
-                "convert it."
-            )
-        if training is None:
-            training = BlockTraining(rows, targets, cost, fitted, options)
-            if before is not None:
-                training.start_from(before.weights, before.offset - targets.centre)
-            if progress is not None:
-                training.resume(progress)
-        n_before = getattr(self, "n_samples_seen_", getattr(self, "_n_rows", 0))
-        self.n_samples_seen_ = n_before + len(targets.y)
-        share = len(targets.y) / self.n_samples_seen_
-        weights, offset = training.learn(rows, targets, cost, options.max_iter, share)
-        self.__dict__.pop("_progress", None)
-        self._chunks, self.C_ = training, C
-        sample = sample_rows(rows, targets.weight, before)
-        self.machine_ = self._machine(fitted, weights, offset + targets.centre, sample)
-        if sample is None:
-            vars(self.machine_)["summary"] = before.summary  # type: ignore[union-attr]
 
     # -- what a fitted model says -----------------------------------------------------------------
 
@@ -389,21 +317,14 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
 
     # -- what is saved ----------------------------------------------------------------------------
 
-    def _saved(self) -> dict[str, Any]:
-        """What a file holds."""
-        live = {"progress": self._chunks.progress()} if hasattr(self, "_chunks") else {}
-        return {**self._state.entries_of(self), **live}
-
     def __getstate__(self) -> dict[str, Any]:
         """The state without rows, and without numbers of single rows.
 
-        A copy or a pickle predicts as the model does, and `partial_fit` continues from it; with
-        ``warm_start`` its next `fit` starts from scratch.
+        A copy or a pickle predicts as the model does; with ``warm_start`` its next `fit` starts
+        from scratch.
         """
         state = super().__getstate__().copy()
         state.pop("dual_coef_", None)
-        if state.pop("_chunks", None) is not None:
-            state["_progress"] = self._chunks.progress()
         return state
 
     def _check_state(self) -> None:
@@ -412,14 +333,11 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         resolve_threads(self.n_jobs)
         if not hasattr(self, "machine_"):
             return
-        shape = self.machine_.weights.shape
-        if shape[0] != self.n_features_in_:
+        if len(self.machine_.weights) != self.n_features_in_:
             raise ValueError("machine_ has another number of features")
         outputs, classes, _ = self._kind_of_outputs()
         if outputs != self.machine_.outputs or not np.array_equal(classes, self.machine_.classes):
             raise ValueError("machine_ has other outputs")
-        if hasattr(self, "_progress") and self._progress.weights.shape != shape:
-            raise ValueError("progress has weights of another shape")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -430,22 +348,9 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         return tags
 
 
-def takes_chunks(model: AdditiveSVM) -> bool:
-    """Whether a model has `partial_fit`: not where C is to be chosen, which needs all rows."""
-    if np.ndim(model.C) > 0:
-        raise AttributeError(f"{type(model).__name__}.partial_fit takes one C, got {model.C!r}.")
-    return True
-
-
-def refuse_outputs(owner: str, what: str, *, pairwise: bool = False, labels: bool = False) -> None:
-    """Refuse pairs of classes and several labels of a row where they are not available."""
-    if labels:
-        raise ValueError(
-            f"{owner}: indicator matrices, for rows with several labels, are not available for "
-            f"{what}. Use fit on rows in memory, or StreamingRidgeClassifier."
-        )
-    if pairwise:
-        raise ValueError(
-            f"{owner}: multi_class='ovo' is not available for {what}. Use multi_class='ovr', or "
-            f"sklearn.multiclass.OneVsOneClassifier({owner}())."
-        )
+def refuse_pairs(owner: str, what: str) -> None:
+    """Refuse pairs of classes where they are not available."""
+    raise ValueError(
+        f"{owner}: multi_class='ovo' is not available for {what}. Use multi_class='ovr', or "
+        f"sklearn.multiclass.OneVsOneClassifier({owner}())."
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -10,19 +9,14 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import (
-    _check_partial_fit_first_call,
-    check_classification_targets,
-)
 from sklearn.utils.validation import check_is_fitted
 
 from ..._util.arguments import check_choice, check_number
 from ..._util.devices import is_foreign
-from ..._util.schema import boolean, labels, number
+from ..._util.schema import labels
 from ..._util.storage import all_or_nothing
 from .. import decision, inputs
-from .base import AdditiveSVM, refuse_outputs, takes_chunks
-from .inputs import is_indicators
+from .base import AdditiveSVM, refuse_pairs
 from .problem import Targets
 
 
@@ -97,7 +91,7 @@ class AdditiveSVC(decision.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels, sorted; for an indicator matrix, the numbers of its columns.
+        Labels, sorted.
     intercept_ : ndarray of shape (n_outputs,)
         b, the means of the terms included. Outputs are one for two classes, else the classes, or
         for ``multi_class="ovo"`` the pairs (0, 1), (0, 2), … of classes.
@@ -124,8 +118,6 @@ class AdditiveSVC(decision.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
         Standard deviations of the terms.
     term_names_ : list of str
         Names of the features, in the order of `eval_terms`.
-    n_samples_seen_ : int
-        Rows so far, after `partial_fit`.
     machine_ : AdditiveMachine
         The fitted model itself: map, weights and intercepts.
 
@@ -169,12 +161,7 @@ class AdditiveSVC(decision.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
     class_weight: Any = None
     multi_class: str = "ovr"
 
-    _state = AdditiveSVM._state.extended(
-        required={"classes_": labels},
-        allowed={"multilabel": boolean},
-    )
-
-    _multilabel = False  # whether y was an indicator matrix
+    _state = AdditiveSVM._state.extended(required={"classes_": labels})
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> AdditiveSVC:
@@ -186,10 +173,9 @@ class AdditiveSVC(decision.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
             uint8, uint16, float32 and float64 are used without a copy. Anything else that
             `kernelmaps.data.open_source` opens (files, chunks, Dask), and a `Source` itself, is
             read block by block and never as a whole.
-        y : array-like of shape (n_samples,) or (n_samples, n_labels), str or None
+        y : array-like of shape (n_samples,), str or None
             Labels of any kind; for files and frames the name of the column, None if the
-            chunks or the file carry them. An indicator matrix of zeros and ones, for rows in
-            memory, has a column for each label: a row has any number of them.
+            chunks or the file carry them.
         sample_weight : array-like of shape (n_samples,), optional
             Factors of C; examples of weight 0 do not take part.
 
@@ -201,98 +187,12 @@ class AdditiveSVC(decision.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
         self._fit(X, y, sample_weight)
         return self
 
-    @available_if(takes_chunks)
-    def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
-    ) -> AdditiveSVC:
-        """Learn from one more chunk of rows.
-
-        The chunk's dual variables are optimised, given the weights that all chunks before have
-        left, and then stay as they are: one pass of block dual descent.  The result depends on the
-        order of the chunks and is close to, but not, the minimum that `fit` certifies; a chunk
-        given twice counts as twice as many rows.  What predicts is the mean of the weights after
-        each chunk.  After `fit` it continues from the fitted weights.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            One chunk in memory.
-        y : array-like of shape (n_samples,)
-            Its labels.
-        classes : array-like, optional
-            All labels that will ever occur; needed at the first call, unless `fit` was called.
-        sample_weight : array-like of shape (n_samples,), optional
-            Factors of C; examples of weight 0 do not take part.
-
-        Returns
-        -------
-        self : AdditiveSVC
-            The model after this chunk.
-        """
-        inputs.refuse_training_on_gpu(self, "partial_fit", X, y, sample_weight)
-        is_first = not hasattr(self, "machine_")
-        has_labels = is_indicators(self, y) or (self._multilabel and not is_first)
-        refuse_outputs(type(self).__name__, "partial_fit", labels=has_labels)
-        X, y = self._check_chunk(X, y)
-        check_classification_targets(y)
-        name = f"{type(self).__name__}.partial_fit"
-        if is_first:
-            self.__dict__.pop("classes_", None)
-        _check_partial_fit_first_call(self, classes)
-        if len(self.classes_) < 2:
-            raise ValueError(f"{name}: needs at least 2 classes.")
-        unseen = np.setdiff1d(y, self.classes_)
-        if len(unseen):
-            raise ValueError(
-                f"{name}: y has the labels {unseen.tolist()}, which were not among the classes "
-                f"{self.classes_.tolist()} of the first call."
-            )
-        refuse_outputs(type(self).__name__, "partial_fit", pairwise=self._pairwise)
-        if isinstance(self.class_weight, str):
-            raise ValueError(
-                f"{name}: class_weight='balanced' needs all labels at once; pass a dict of weights."
-            )
-        codes = np.searchsorted(self.classes_, y)
-        weight = inputs.weights_of(self, sample_weight, len(y))
-        if self.class_weight is not None:
-            weight = weight * inputs.weights_by_class(self, y)[codes]
-        targets = Targets(codes, self._outputs(), weight)
-        if len(np.unique(targets.y[targets.weight > 0])) < 2:
-            warnings.warn(
-                f"{name}: all rows of this chunk belong to one class, so little or nothing can be "
-                "learned from it. Shuffle the data, or make the chunks larger.",
-                UserWarning,
-                stacklevel=2,
-            )
-        self._fit_chunk(X, targets)
-        return self
-
     def _targets(self, y: np.ndarray, weight: np.ndarray) -> Targets:
-        self._multilabel = y.ndim == 2 and y.shape[1] > 1
-        if self._multilabel:
-            return self._indicator_targets(y, weight)
-        y = y if y.ndim == 1 else column_or_1d(y, warn=True)
+        y = column_or_1d(y, warn=True)
         self.classes_, codes = inputs.coded_labels(y)
         inputs.check_classes(self, self.classes_)
         weight = inputs.weigh_classes(self, y, codes, weight)
         return Targets(codes, self._outputs(), weight)
-
-    def _indicator_targets(self, y: np.ndarray, weight: np.ndarray) -> Targets:
-        """Targets of rows with several labels, each of which is a problem of its own."""
-        name = type(self).__name__
-        if not np.isin(y, (0, 1)).all():
-            raise ValueError(
-                f"{name}: y has {y.shape[1]} columns, and must then be an indicator matrix of "
-                "zeros and ones, with a column for each label."
-            )
-        if self.class_weight is not None or self.multi_class == "ovo":
-            setting = "class_weight" if self.class_weight is not None else "multi_class='ovo'"
-            raise ValueError(
-                f"{name}: {setting} is about classes that exclude each other, and y is an "
-                "indicator matrix. Leave it out."
-            )
-        self.classes_ = np.arange(y.shape[1])
-        return Targets(np.asarray(y, np.float64), self._outputs(), weight)
 
     def _check_parameters(self) -> np.ndarray | None:
         check_choice(self, "multi_class", self.multi_class, ("ovr", "ovo"))
@@ -311,26 +211,21 @@ class AdditiveSVC(decision.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
         """Whether outputs are pairs of classes."""
         return self.multi_class == "ovo" and len(self.classes_) > 2
 
-    @property
-    def _has_one_score(self) -> bool:
-        """Whether there are two classes, of which the second one's score says all."""
-        return len(self.classes_) == 2 and not self._multilabel
-
     def _outputs(self) -> np.ndarray:
         """The code that each output calls +1; of pairs, both codes."""
         if self._pairwise:
             return decision.class_pairs(len(self.classes_))
-        return np.ones(1) if self._has_one_score else np.arange(len(self.classes_))
+        return np.ones(1) if len(self.classes_) == 2 else np.arange(len(self.classes_))
 
     def _kind_of_outputs(self) -> tuple[str, np.ndarray | None, bool]:
-        kind = "labels" if self._multilabel else "pairs" if self._pairwise else "classes"
+        kind = "pairs" if self._pairwise else "classes"
         return kind, self.classes_, self.loss == "log_loss" and kind != "pairs"
 
     def _output_names(self) -> list[str]:
         classes = [str(label) for label in self.classes_]
         if self._pairwise:
             return [f"{classes[b]}, not {classes[a]}" for a, b in self._outputs()]
-        return classes[1:] if self._has_one_score else classes
+        return classes[1:] if len(classes) == 2 else classes
 
     def _output_to_explain(self, scores: np.ndarray) -> int:
         if not self._pairwise:
@@ -342,13 +237,13 @@ class AdditiveSVC(decision.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
 
     def _class_scores(self, scores: Any) -> Any:
         """Scores of outputs as the values of `decision_function`."""
-        is_refused = self._pairwise and is_foreign(scores)
-        refuse_outputs(type(self).__name__, "rows of other array libraries", pairwise=is_refused)
-        return decision.count_votes(scores, len(self.classes_)) if self._pairwise else scores
+        if not self._pairwise:
+            return scores
+        if is_foreign(scores):
+            refuse_pairs(type(self).__name__, "rows of other array libraries")
+        return decision.count_votes(scores, len(self.classes_))
 
     def _score_of_fold(self, scores: np.ndarray, y: np.ndarray, counts: np.ndarray) -> float:
-        if self._multilabel:
-            return float(np.average((decision.indicators(scores) == y).all(axis=1), weights=counts))
         best = decision.best_codes(self._class_scores(scores), len(self.classes_))
         return float(np.average(best == y, weights=counts))
 
@@ -387,13 +282,10 @@ class AdditiveSVC(decision.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
 
         Returns
         -------
-        ndarray of shape (n_samples,), or (n_samples, n_labels) after an indicator matrix
-            Labels; of several, the indicators of those with a positive score.
+        ndarray of shape (n_samples,)
+            Labels.
         """
-        scores = self._class_scores(self._scores(X))
-        return (
-            decision.indicators(scores) if self._multilabel else decision.best_labels(self, scores)
-        )
+        return decision.best_labels(self, self._class_scores(self._scores(X)))
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -409,16 +301,9 @@ class AdditiveSVC(decision.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Probabilities, in the order of `classes_`. Those of the labels of an indicator matrix
-            do not sum to one: each is that of the label by itself.
+            Probabilities, in the order of `classes_`.
         """
-        p = decision.sigmoid(self._scores(X))
-        return p if self._multilabel else decision.class_probabilities(p)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = self.multi_class != "ovo"
-        return tags
+        return decision.class_probabilities(decision.sigmoid(self._scores(X)))
 
 
 @dataclass(eq=False, repr=False)
@@ -502,8 +387,6 @@ class AdditiveSVR(decision.ScoresAnywhere, RegressorMixin, AdditiveSVM):
         Standard deviations of the terms.
     term_names_ : list of str
         Names of the features, in the order of `eval_terms`.
-    n_samples_seen_ : int
-        Rows so far, after `partial_fit`.
     machine_ : AdditiveMachine
         The fitted model itself: map, weights and intercept.
 
@@ -535,8 +418,6 @@ class AdditiveSVR(decision.ScoresAnywhere, RegressorMixin, AdditiveSVM):
     loss: str = "squared_error"
     epsilon: float = 0.0
 
-    _state = AdditiveSVM._state.extended(required={"centre": number()})
-
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> AdditiveSVR:
         """Train the regressor.
@@ -561,42 +442,6 @@ class AdditiveSVR(decision.ScoresAnywhere, RegressorMixin, AdditiveSVM):
         self._fit(X, y, sample_weight)
         return self
 
-    @available_if(takes_chunks)
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> AdditiveSVR:
-        """Learn from one more chunk of rows.
-
-        The chunk's dual variables are optimised, given the weights that all chunks before have
-        left, and then stay as they are: one pass of block dual descent.  The result depends on the
-        order of the chunks and is close to, but not, the minimum that `fit` certifies; a chunk
-        given twice counts as twice as many rows.  What predicts is the mean of the weights after
-        each chunk.  After `fit` it continues from the fitted weights.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            One chunk in memory.
-        y : array-like of shape (n_samples,)
-            Its targets.
-        sample_weight : array-like of shape (n_samples,), optional
-            Factors of C; examples of weight 0 do not take part.
-
-        Returns
-        -------
-        self : AdditiveSVR
-            The model after this chunk.
-        """
-        inputs.refuse_training_on_gpu(self, "partial_fit", X, y, sample_weight)
-        is_first = not hasattr(self, "machine_")
-        X, y = self._check_chunk(X, y)
-        weight = inputs.weights_of(self, sample_weight, len(y))
-        if is_first:
-            targets = self._targets(y, weight)
-        else:
-            numbers = np.asarray(y, np.float64) - self._centre
-            targets = Targets(numbers, np.zeros(1), weight, self._centre)
-        self._fit_chunk(X, targets)
-        return self
-
     def _targets(self, y: np.ndarray, weight: np.ndarray) -> Targets:
         """Targets around their weighted mean: the intercept has little left to do."""
         name = type(self).__name__
@@ -604,9 +449,8 @@ class AdditiveSVR(decision.ScoresAnywhere, RegressorMixin, AdditiveSVM):
         if y.dtype.kind not in "fiubO":
             raise ValueError(f"{name}: y must be numbers, got {y.dtype}.")
         y = inputs.real_targets(y, name)
-        centre = np.average(y, weights=weight) if self.fit_intercept else 0.0
-        self._centre = float(centre)
-        return Targets(y - self._centre, np.zeros(1), weight, self._centre)
+        centre = float(np.average(y, weights=weight)) if self.fit_intercept else 0.0
+        return Targets(y - centre, np.zeros(1), weight, centre)
 
     def _check_parameters(self) -> np.ndarray | None:
         check_number(self, "epsilon", self.epsilon, "a number >= 0", lambda e: 0 <= e < np.inf)

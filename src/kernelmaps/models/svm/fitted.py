@@ -215,7 +215,7 @@ class AdditiveMachine:
         The intercept of the training.
     tol : float
         Tolerance of the training: it says which precision scores have.
-    outputs : {"numbers", "classes", "pairs", "labels"}
+    outputs : {"numbers", "classes", "pairs"}
         What the outputs stand for.
     classes : ndarray or None
         Labels, of a classifier.
@@ -245,7 +245,7 @@ class AdditiveMachine:
             "weights": schema.array("f8 f4", "features bases outputs"),
             "offset": schema.array("f8", "outputs"),
             "tol": schema.number(above=0),
-            "outputs": schema.text(("numbers", "classes", "pairs", "labels")),
+            "outputs": schema.text(("numbers", "classes", "pairs")),
             "classes": schema.optional(schema.labels),
             "log_odds": schema.boolean,
             "feature_names": schema.optional(schema.names),
@@ -295,7 +295,6 @@ class AdditiveMachine:
         expected = {
             "numbers": 1 if not n_classes else -1,
             "classes": 1 if n_classes == 2 else n_classes,
-            "labels": n_classes,
             "pairs": n_classes * (n_classes - 1) // 2,
         }
         light = isinstance(feature_map, SavedMap)
@@ -308,7 +307,7 @@ class AdditiveMachine:
             (not has_table(feature_map.spec_), "no table follows the curves of feature_map"),
             (n_outputs != expected[self.outputs], "the machine has another number of outputs"),
             (light and (self.on_codes or self.outputs not in ("numbers", "classes")),
-             "scores of codes, pairs and labels are for the estimator"),
+             "scores of codes and pairs are for the estimator"),
             (not light and n_bases != self.fitted.n_bases, "weights do not fit feature_map"),
             (self.on_codes and not hasattr(feature_map, "check_codes"), "feature_map has no codes"),
         ):  # fmt: skip
@@ -577,33 +576,16 @@ def _density_edges(low: float, high: float) -> np.ndarray:
     return np.linspace(low, high, _DENSITY_BINS + 1)
 
 
-def sample_rows(X: Any, weight: np.ndarray, before: AdditiveMachine | None = None) -> Any:
-    """Rows that describe a machine: one of every few rows of positive weight.
-
-    A short chunk is completed by rows of the machine `before` it. None where that machine was
-    saved, so that its rows are gone: its description is better than that of a few rows.
-    """
-    size = n_counted = np.count_nonzero(weight > 0)
+def sample_rows(X: Any, weight: np.ndarray) -> Any:
+    """Rows that describe a machine: one of every few rows of positive weight."""
+    size = np.count_nonzero(weight > 0)
     take_all = size in (0, len(weight))
     size = len(weight) if take_all else size
     step = max(1, -(-size // max(_FEWEST, min(2000, size // 32))))
     # One of each `step` rows, at random: every step-th may be of one kind.
     positions = np.arange(0, size, step)
     positions += np.random.default_rng(0).integers(np.minimum(step, size - positions))
-    rows = X[positions if take_all else np.flatnonzero(weight > 0)[positions]]
-    missing = _FEWEST - n_counted
-    if before is None or missing <= 0 or before.sample is None:
-        return None if before is not None and missing > 0 else rows
-    earlier = before.sample
-    if earlier.dtype != rows.dtype or is_sparse(earlier) != is_sparse(rows):
-        return rows
-    if n_counted == 0:
-        return earlier
-    if not is_sparse(rows):
-        return np.concatenate([earlier[-missing:], rows])
-    from scipy.sparse import vstack
-
-    return vstack([earlier[-missing:], rows], format="csr")
+    return X[positions if take_all else np.flatnonzero(weight > 0)[positions]]
 
 
 def sum_weighted(bands: Table, weights: np.ndarray) -> Table:

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import RegressorMixin, clone, is_classifier
+from sklearn.base import RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from ..._util.arguments import refuse_masked
-from ..._util.sparse import check_sparse, dense, naming_text
+from ..._util.sparse import check_sparse, naming_text
 from ...data import Source
 from ...data.columns import in_fit_order, without_named
 from ...data.files import is_csv
@@ -69,15 +69,14 @@ def naming_gams() -> Iterator[None]:
 
 
 def check_rows_and_targets(owner: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """X untouched (its map checks the values), y of its length; labels may be indicators."""
+    """X untouched (its map checks the values), y of its length."""
     if isinstance(X, Codes):
         refuse_masked(owner, "y", y)
-        y = y if is_indicators(owner, y) else column_or_1d(y, warn=True)
+        y = column_or_1d(y, warn=True)
         owner.n_features_in_ = X.shape[1]
         owner.__dict__.pop("feature_names_in_", None)
     else:
         X, y = check_rows(owner, X, y, reset=True)
-    y = dense(y)
     if X.shape[0] != len(y):
         raise ValueError(f"{type(owner).__name__}: X has {X.shape[0]} rows, y has {len(y)}.")
     return X, y
@@ -92,16 +91,7 @@ def check_rows(owner: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndar
         return validate_data(
             owner, X, y, reset=reset, accept_sparse="csr", dtype="numeric",
             ensure_all_finite=False, y_numeric=isinstance(owner, RegressorMixin),
-            multi_output=is_indicators(owner, y),
         )  # fmt: skip
-
-
-def is_indicators(owner: Any, y: Any) -> bool:
-    """Whether the targets of a classifier have several columns, one for each label."""
-    if y is None or not is_classifier(owner):
-        return False
-    shape = y.shape if sparse.issparse(y) else np.asarray(y).shape
-    return len(shape) == 2 and shape[1] > 1
 
 
 def native_rows(owner: Any, machine: AdditiveMachine, X: Any) -> Any:
@@ -166,8 +156,7 @@ def fit_map(
             f"{owner}: X is sparse, but {type(phi).__name__} as given does not map 0 to 0, so "
             "that its rows are not sparse. Use a map with zero_at_zero=True (SplineMap, "
             "TrigonometricMap, HermiteMap), a homogeneous map, "
-            "AnchorMap(feature_range=(0, None)), or pass dense rows, X.toarray() "
-            "(for codes: encode(X.toarray()))."
+            "AnchorMap(feature_range=(0, None)), or pass dense rows, X.toarray()."
         )
     return rows, fitted
 

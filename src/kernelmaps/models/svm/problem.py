@@ -16,7 +16,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 
 from ..._util.arguments import argument, check_positive, parameter
-from ..._util.schema import array, boolean, record, saved, text
 from ...engine import Spec, apply
 from ..losses import Loss
 from .fitted import precision_of
@@ -31,8 +30,8 @@ class Targets(NamedTuple):
 
     Attributes
     ----------
-    y : ndarray of shape (n,) or (n, n_outputs)
-        Codes of the labels, or numbers minus `centre`; of rows with several labels, indicators.
+    y : ndarray of shape (n,)
+        Codes of the labels, or numbers minus `centre`.
     positive : ndarray of shape (n_outputs,) or (n_outputs, 2)
         The code that each output calls +1; of pairs of classes, the codes of −1 and of +1.
     weight : ndarray of shape (n,)
@@ -50,11 +49,6 @@ class Targets(NamedTuple):
     def pairwise(self) -> bool:
         """Whether the outputs are pairs of classes."""
         return self.positive.ndim == 2
-
-    @property
-    def multilabel(self) -> bool:
-        """Whether rows have any number of labels."""
-        return self.y.ndim == 2
 
     def select(self, rows: np.ndarray) -> Targets:
         """Targets of some rows."""
@@ -121,36 +115,6 @@ def check_size(rows: Any, targets: Targets, options: Options) -> None:
             f"{options.owner}: y is {targets.y[row] + targets.centre:g} in row {row}; for rows of "
             f"{rows.dtype} targets beyond ±{largest:g} may overflow: scale y."
         )
-
-
-@record
-class Progress:
-    """Where `partial_fit` stands: enough to go on with the next chunk.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (n_features, n_bases, n_outputs)
-        After the last chunk; the model itself predicts by the mean over the chunks.
-    offset : ndarray of shape (n_outputs,)
-        Likewise.
-    balance : ndarray of shape (n_outputs,)
-        Sum of all dual variables so far.
-    sparse : bool
-        Whether the chunks were CSR.
-    dtype : str
-        Type of their values.
-    """
-
-    weights: np.ndarray = saved(array("f8", "features bases outputs"))
-    offset: np.ndarray = saved(array("f8", "outputs"))
-    balance: np.ndarray = saved(array("f8", "outputs"))
-    sparse: bool = saved(boolean)
-    dtype: str = saved(text(("float64", "float32", "uint8", "uint16", "uint32")))
-
-    @property
-    def kind(self) -> tuple[bool, np.dtype]:
-        """Whether the chunks were CSR, and the type of their values."""
-        return self.sparse, np.dtype(self.dtype)
 
 
 # κ of ``C="scale"``. Cross-validated accuracy on 1500 rows of six tables (0/1 columns like those of

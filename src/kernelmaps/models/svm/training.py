@@ -32,7 +32,6 @@ from ..rows.band_rows import BandRows
 from ..rows.map_bands import TwoValuedColumns, bands_of
 from ..rows.map_tables import (
     make_tables,
-    pack_weights,
     round_rows,
     rows_of,
     tabulate_fractions,
@@ -44,7 +43,7 @@ from ..solvers.dual_blocks import BlockDescent, DescentOverBlocks
 from ..solvers.primal import solve_primal
 from .fitted import MOST_LANES, SMALL, AdditiveMachine, FittedMap, precision_of
 from .inputs import naming_gams
-from .problem import Options, Progress, Targets, curvature_ratio, mean_square, weigh_costs
+from .problem import Options, Targets, curvature_ratio, mean_square, weigh_costs
 
 MOST_WEIGHTS = 1000  # of which Newton steps take less time than epochs
 _KINK_CURVATURE = 15.0  # κ from which on the interior-point method takes less time than epochs
@@ -53,7 +52,6 @@ _KINK_CURVATURE = 15.0  # κ from which on the interior-point method takes less 
 _MOST_CURVATURE = 1e12
 _SAMPLE_ROWS = 32  # whose distances from their mean give κ, exact to some percent
 _ROUGH = 1e-5  # tolerances from which on rounded rows are worth a start
-_MOST_EPOCHS = 100  # on one chunk of `partial_fit`
 _BLOCK_VALUES = 2**23  # numbers of one block that is read, about
 _MOST_SAMPLED = 8192  # rows that a map is fitted to, of rows that come in blocks
 
@@ -89,12 +87,10 @@ def train(
     rounded = cache(lambda: None if start else _round_rows(rows, fitted, options))
 
     def solve_outputs(group: slice) -> Solution:
-        positive, labels, members = targets.positive[group], y, slice(None)
-        if targets.multilabel:
-            labels, positive = y[:, group.start], np.ones(1)
+        positive, members = targets.positive[group], slice(None)
         if targets.pairwise:  # trained on the rows of the two classes
             members, positive = np.flatnonzero(np.isin(y, positive)), positive[0, 1:]
-        problem = make_problem(options, labels[members], positive, cost[members])
+        problem = make_problem(options, y[members], positive, cost[members])
         alpha, intercept = np.zeros((len(problem.y), len(positive))), None
         if start is not None:
             # Duals of rows that do not take part now are zero.
@@ -152,11 +148,10 @@ def lane_groups(targets: Targets, n_values: float, n_threads: int) -> list[slice
     Lanes of a group are a power of two; idle ones cost as much as those in use. Few values are
     trained on for all classes together: groups have loops of their own to compile, and their
     last digits depend on how many processors there are. Pairs of classes are trained one by one:
-    a row belongs to two classes, so that most lanes would be idle. So are several labels
-    of a row, since a lane compares one code of the row with its own.
+    a row belongs to two classes, so that most lanes would be idle.
     """
     count = len(targets.positive)
-    if targets.pairwise or targets.multilabel:
+    if targets.pairwise:
         size = 1
     elif n_values * count <= SMALL:
         size = -(-count // -(-count // MOST_LANES))
@@ -305,8 +300,7 @@ def open_rereadable(owner: str, X: Any, y: Any, sample_weight: Any) -> Source:
     if source.once:
         raise TypeError(
             f"{owner}.fit reads its data several times, and a generator can be read only once. "
-            "Pass a callable that makes one, a file, or an array; or call partial_fit with each "
-            "chunk."
+            "Pass a callable that makes one, a file, or an array."
         )
     if source.parts is None:
         return source
@@ -371,83 +365,25 @@ def _check_block(owner: str, block: Block) -> None:
         raise ValueError(f"{owner}: Input X contains NaN or infinity ({where}).")
 
 
-class BlockTraining:
-    """Solvers of all groups of lanes, for rows that come in blocks or chunks.
+def train_on_blocks(
+    source: Source, outline: Any, targets: Targets, cost: np.ndarray, fitted: FittedMap,
+    options: Options,
+) -> Solution:  # fmt: skip
+    """Solve for all outputs with the rows of a source; `outline` holds the range of the values."""
+    groups = lane_groups(targets, np.inf, options.n_threads)
+    of_group = replace(options, n_threads=max(1, options.n_threads // len(groups)))
+    precision, states = np.dtype(precision_of(outline, options.tol)), []
+    bands = bands_of(fitted.spec, outline, precision)
+    for group in groups:
+        problem = make_problem(options, targets.y, targets.positive[group], cost)
+        lanes = power_of_two(group.stop - group.start)
+        tables = make_tables(bands, outline, precision, lanes, all_codes=True)
+        states.append(BlockDescent(tables, outline, problem, of_group))
 
-    Attributes
-    ----------
-    states : list of BlockDescent
-        One for each group of outputs.
-    kind : tuple
-        Whether rows are sparse, and their type: chunks of another are refused.
-    sample : array or CSR
-        Rows of the last chunks, which describe the model.
-    """
+    def read() -> Iterator[tuple[Any, int]]:
+        return ((fitted.block(block.X), block.start) for block in read_blocks(source))
 
-    def __init__(
-        self, rows: Any, targets: Targets, cost: np.ndarray, fitted: FittedMap, options: Options
-    ) -> None:
-        """`rows` hold the whole range of the values."""
-        self.kind = sparse.issparse(rows), rows.dtype
-        self.groups = lane_groups(targets, np.inf, options.n_threads)
-        of_group = replace(options, n_threads=max(1, options.n_threads // len(self.groups)))
-        precision, self.states = np.dtype(precision_of(rows, options.tol)), []
-        bands = bands_of(fitted.spec, rows, precision)
-        for group in self.groups:
-            problem = make_problem(options, targets.y, targets.positive[group], cost)
-            lanes = power_of_two(group.stop - group.start)
-            tables = make_tables(bands, rows, precision, lanes, all_codes=True)
-            self.states.append(BlockDescent(tables, rows, problem, of_group))
-        self.n_threads = options.n_threads
-
-    def solve(self, source: Source, fitted: FittedMap) -> Solution:
-        """Solve with all rows of a source."""
-
-        def read() -> Iterator[tuple[Any, int]]:
-            return ((fitted.block(block.X), block.start) for block in read_blocks(source))
-
-        solutions = DescentOverBlocks(self.states, read, self.n_threads).solve()
-        for solution, state in zip(solutions, self.states, strict=True):
-            solution.weights = unpack_weights(solution.weights, state.tables, state.n_outputs)
-        return join_solutions(solutions)
-
-    # Rows that are seen once (`partial_fit`).
-
-    def start_from(self, weights: np.ndarray, offset: np.ndarray) -> None:
-        """Start from the weights of a trained model."""
-        for state, group in zip(self.states, self.groups, strict=True):
-            state.start_from(pack_weights(state.tables, weights[:, :, group]), offset[group])
-
-    def resume(self, progress: Progress) -> None:
-        """Stand where the solvers of a saved model stood."""
-        for state, group in zip(self.states, self.groups, strict=True):
-            state.w[:] = pack_weights(state.tables, progress.weights[:, :, group])
-            state.bias[:] = progress.offset[group]
-            state.past_alpha_sum = np.array(progress.balance[group])
-
-    def learn(
-        self, rows: Any, targets: Targets, cost: np.ndarray, max_iter: int, share: float
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Optimise the dual variables of one chunk, which has that share of all rows so far.
-
-        Those of earlier chunks stay. Returns the means over the chunks of weights and offsets.
-        """
-        n_epochs = min(max_iter, _MOST_EPOCHS)
-        run_interruptibly(
-            lambda state: state.learn(rows, targets.y, cost, n_epochs), self.states, self.n_threads
-        )
-        weights = [unpack_weights(s.average(share), s.tables, s.n_outputs) for s in self.states]
-        offset = np.concatenate([state.mean_intercept for state in self.states])
-        return np.concatenate(weights, axis=2), offset
-
-    def progress(self) -> Progress:
-        """What the next chunk needs, without the solvers and their last rows."""
-        states = self.states
-        weights = [unpack_weights(s.w.astype(np.float64), s.tables, s.n_outputs) for s in states]
-        return Progress(
-            weights=np.concatenate(weights, axis=2),
-            offset=np.concatenate([state.bias for state in states]).astype(np.float64),
-            balance=np.concatenate([state.sum_duals() for state in states]),
-            sparse=bool(self.kind[0]),
-            dtype=str(self.kind[1]),
-        )
+    solutions = DescentOverBlocks(states, read, options.n_threads).solve()
+    for solution, state in zip(solutions, states, strict=True):
+        solution.weights = unpack_weights(solution.weights, state.tables, state.n_outputs)
+    return join_solutions(solutions)
