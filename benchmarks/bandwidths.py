@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.linear_model import RidgeClassifierCV, RidgeCV
 from sklearn.preprocessing import StandardScaler
 
 import kernelmaps as km
@@ -56,10 +57,10 @@ def measure(name: str, X: np.ndarray, y: np.ndarray, kernels: Sequence[str]) -> 
         X = StandardScaler().fit(X[fit]).transform(X)
 
     def score(feature_map: Any) -> list[float]:
-        estimator = km.StreamingRidge if name in NUMBERS else km.StreamingRidgeClassifier
-        model = estimator(PENALTIES, feature_map, validation="loo").fit(X[fit], y[fit])
-        models = model.refit(alpha=1.0), model
-        return [float(one.score(X[held_out], y[held_out])) for one in models]
+        Z = X if feature_map is None else feature_map.fit(X[fit]).transform(X)
+        estimator = RidgeCV if name in NUMBERS else RidgeClassifierCV
+        models = (estimator(alphas).fit(Z[fit], y[fit]) for alphas in ([1.0], PENALTIES))
+        return [float(model.score(Z[held_out], y[held_out])) for model in models]
 
     scores: dict[str, Any] = {"raw": score(None)}
     for kernel in kernels:

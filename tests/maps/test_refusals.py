@@ -234,7 +234,7 @@ CALLS = [
     (lambda: km.ChebyshevMap().fit(X).transform(CODES), "X holds codes of an AnchorMap, not val"),
     (lambda: anchors().fit(X).decode(WRONG), "column 2 has the code 40, but .* end at 39"),
     (lambda: anchors().fit(X).decode(sparse.csr_matrix(np.uint8([[99, 0, 0, 0]]))),
-     "column 0 has the code 99"),
+     "unsigned integers of shape"),
     (lambda: anchors().fit(X).decode(X), "unsigned integers of shape"),
     (lambda: anchors().fit(X).decode(WRONG[:, :2]), "unsigned integers of sh"),
     # Random frequencies, and their sizes.

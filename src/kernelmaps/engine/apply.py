@@ -101,15 +101,10 @@ def _apply_interpreted(spec: Spec, X: Any, out: Any) -> Any:
 
 def _check_codes(spec: Spec, X: Any) -> None:
     """Codes are places in a table: refuse those that it does not have."""
-    values = X.data if is_sparse(X) else X
-    if values.dtype.kind != "u":
-        raise ValueError(f"codes must be unsigned integers, found {values.dtype}.")
-    bins = spec.arrays["bins"]
-    if not values.size or values.max() < bins.min():
-        return
-    largest = X.max(axis=0)
-    largest = largest.toarray()[0] if is_sparse(largest) else largest
-    if (largest >= bins[spec.arrays["set_of"]]).any():
+    if X.dtype.kind != "u" or is_sparse(X):
+        raise ValueError(f"codes must be a dense array of unsigned integers, found {X.dtype}.")
+    largest = X.max(axis=0, initial=0)
+    if (largest >= spec.arrays["bins"][spec.arrays["set_of"]]).any():
         raise ValueError(f"the code {largest.max()} is beyond the last bin of its feature.")
 
 
@@ -124,31 +119,6 @@ def apply_array_api(spec: Spec, X: Any, check: int = gpu.ANY) -> tuple[Any, bool
         return gpu.apply(spec, X, check=check)
     note_path(f"reference:{spec.family}")
     return evaluate(spec, real_rows(X, namespace_of(X))), False
-
-
-def apply_sparse_tensor(spec: Spec, X: Any) -> Any:
-    """φ of a torch CSR tensor: CSR where φ(0) = 0, by some dense rows at a time, else dense."""
-    if _is_joint(spec) or spec.family == "chain" or not zero_at_zero(spec):
-        return apply_array_api(spec, X.to_dense())[0]
-    import torch
-
-    note_path(f"reference:{spec.family}:csr")
-    ends, width = X.crow_indices(), stage_columns(spec, X.shape[1])
-    owners = torch.repeat_interleave(torch.arange(len(X), device=X.device), torch.diff(ends))
-    parts: list[Any] = []
-    for rows in row_blocks(len(X), 4 * 8 * width):
-        stored = slice(int(ends[rows.start]), int(ends[rows.stop]))
-        block = X.values().new_zeros((rows.stop - rows.start, X.shape[1]))
-        place = owners[stored] - rows.start, X.col_indices()[stored]
-        block[place] = X.values()[stored]
-        Z = apply_array_api(spec, block)[0].to_sparse_csr()
-        before = parts[-1][0][-1] if parts else 0
-        parts.append((Z.crow_indices() + before, Z.col_indices(), Z.values()))
-    upto = torch.cat([ends[:1], *(part[0][1:] for part in parts)])
-    columns, numbers = (torch.cat([part[k] for part in parts]) for k in (1, 2))
-    return torch.sparse_csr_tensor(
-        upto, columns, numbers, size=(len(X), width), check_invariants=False
-    )
 
 
 def sums_array_api(table: Table, X: Any, check: int = gpu.FINITE) -> tuple[Any, bool]:

@@ -106,10 +106,7 @@ def test_a_weight_of_two_is_a_row_twice(seed):
     p_values = []
     for index, weights in ((np.arange(300), weight.astype(float)), (twice, np.ones(len(twice)))):
         rows, coarse, bases = coded(X[index], y[index], weights)
-        names = "curvature", "gradient", "squared_gradient"
-        tables = rows.derivative_tables(
-            (), np.zeros(1), SquaredError(), 0, [(0, 1)], coarse, names
-        )[0]
+        tables = rows.derivative_tables((), np.zeros(1), SquaredError(), 0, [(0, 1)], coarse)[0]
         p_values.append(score_tests.p_value(*tables, 1.0, bases[0], bases[1]))
     assert p_values[0] == pytest.approx(p_values[1], rel=1e-6)
 

@@ -32,12 +32,11 @@ import numpy as np
 from scipy import special
 from sklearn.utils.validation import check_is_fitted
 
-from ..._util.display import html_of, table_of
 from ..losses import Loss, LossTotals
 from ..solvers.pirls import PenalisedFit
 from ..solvers.reml import Penalties, is_penalised
 from .fitting import FittedDesign, JointFit
-from .summary import align_cells, format_p_value
+from .summary import FactsTable, format_p_value
 
 # Models of the same rows have the same deviance of a constant, whose sums may be in another order.
 _SAME_DEVIANCE = 1e-9
@@ -46,7 +45,6 @@ _SAME_DEVIANCE = 1e-9
 # mixture of one and two. In simulations of 100 rows, 10 % of the p-values are below 0.05 with 1.
 _DF_OF_CURVE = 1.5
 _DF_OF_OTHER = 1.0
-_HEADS = ("model", "residual df", "deviance", "df", "difference")
 
 
 def fit_statistics(
@@ -114,60 +112,24 @@ def _reml_score(
 
 
 @dataclass(frozen=True)
-class AnovaTable:
+class AnovaTable(FactsTable):
     """Nested models, each compared with the one before: print it, or show it in a notebook.
 
     Attributes
     ----------
-    statistic : {"F", "chi²"}
-        What the differences of the deviances are tested by.
-    terms : list of str
+    title : str
+    facts : dict of str to str
         Terms of each model.
+    columns : tuple of str
+        Heads of the table; the last but one is what the differences of the deviances are tested by,
+        "F" or "chi²".
+    rows : list of tuple
+        One for each model, as text.
     records : list of dict
         One for each model: ``model`` (1, 2, …), ``edf``, ``residual_df``, ``deviance``, ``aic``;
         and of the comparison with the model before, ``df``, ``deviance_difference``,
         ``statistic`` and ``p_value`` (NaN for the first).
     """
-
-    statistic: str
-    terms: list[str]
-    records: list[dict[str, Any]]
-
-    def to_frame(self) -> Any:
-        """Return the numbers as a pandas frame, one row for each model.
-
-        Returns
-        -------
-        pandas.DataFrame
-            The columns are the entries of `records`.
-        """
-        import pandas as pd
-
-        return pd.DataFrame(self.records)
-
-    @property
-    def _cells(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Heads and lines as text."""
-        lines = [
-            (
-                str(item["model"]), f"{item['residual_df']:.1f}", f"{item['deviance']:.6g}",
-                *(["", "", "", ""] if np.isnan(item["p_value"]) else [
-                    f"{item['df']:.2f}", f"{item['deviance_difference']:.4g}",
-                    f"{item['statistic']:.4g}", format_p_value(item["p_value"]),
-                ]),
-            )
-            for item in self.records
-        ]  # fmt: skip
-        return (*_HEADS, self.statistic, "p"), lines
-
-    def __str__(self) -> str:
-        heads, lines = self._cells
-        models = (f"  model {k}: {terms}" for k, terms in enumerate(self.terms, 1))
-        return "\n".join(["Analysis of deviance", *models, "", *align_cells([heads, *lines], 0)])
-
-    def _repr_html_(self) -> str:
-        heads, lines = self._cells
-        return html_of(table_of(heads, lines, "Analysis of deviance"))
 
 
 def anova(*models: Any) -> AnovaTable:
@@ -220,19 +182,31 @@ def anova(*models: Any) -> AnovaTable:
             if len(model.edf_) > 1:
                 difference = 2 * (model.log_likelihood_ - small.log_likelihood_)
             df = max(model._corrected_edf - small._corrected_edf, _least_df(small, model), 1.0)
-            statistic = max(difference / dispersion, 0.0) / (df if estimated else 1.0)
+            ratio = max(difference / dispersion, 0.0) / (df if estimated else 1.0)
             p_value = (
-                special.fdtrc(df, float(largest._residual_df[0]), statistic)
+                special.fdtrc(df, float(largest._residual_df[0]), ratio)
                 if estimated
-                else special.chdtrc(df, statistic)
+                else special.chdtrc(df, ratio)
             )
             record |= {
-                "df": df, "deviance_difference": difference, "statistic": statistic,
+                "df": df, "deviance_difference": difference, "statistic": ratio,
                 "p_value": float(p_value),
             }  # fmt: skip
         records.append(record)
-    terms = [", ".join(model.term_names_) for model in models]
-    return AnovaTable("F" if estimated else "chi²", terms, records)
+    terms = {f"model {k}": ", ".join(model.term_names_) for k, model in enumerate(models, 1)}
+    statistic = "F" if estimated else "chi²"
+    heads = "model", "residual df", "deviance", "df", "difference", statistic, "p"
+    rows = [
+        (
+            str(item["model"]), f"{item['residual_df']:.1f}", f"{item['deviance']:.6g}",
+            *(["", "", "", ""] if np.isnan(item["p_value"]) else [
+                f"{item['df']:.2f}", f"{item['deviance_difference']:.4g}",
+                f"{item['statistic']:.4g}", format_p_value(item["p_value"]),
+            ]),
+        )
+        for item in records
+    ]  # fmt: skip
+    return AnovaTable("Analysis of deviance", terms, heads, rows, records)
 
 
 def _least_df(small: Any, large: Any) -> float:

@@ -207,16 +207,14 @@ class InteractionSearch:
         # p-values, and minus the excess of the screening: it decides between those that are zero.
         evidence: dict[Pair, tuple[float, float]] = {}
         for k, (loss, fit) in enumerate(zip(self.losses, model.fits, strict=True)):
-            at_fit = design.terms, fit.beta, loss, k
-            tables = rows.derivative_tables(*at_fit, pairs, coarse, ("curvature", "gradient"))
+            tables = rows.derivative_tables(design.terms, fit.beta, loss, k, pairs, coarse)
             screened = screen_pairs(pairs, tables, marginal_bases, fit.dispersion)
-            if not screened:
-                continue
-            place = {pair: at for at, pair in enumerate(pairs) if pair in screened}
-            squares = rows.derivative_tables(*at_fit, list(screened), coarse, ("squared_gradient",))
-            tables = np.concatenate([tables[[place[pair] for pair in screened]], squares], axis=1)
+            tested = np.flatnonzero([pair in screened for pair in pairs])
+            pairs_tested = [pairs[at] for at in tested]
             with limit_blas(1):  # matrices of some dozen rows: threads would only wait
-                p_values = compute_p_values(list(screened), tables, marginal_bases, fit.dispersion)
+                p_values = compute_p_values(
+                    pairs_tested, tables[tested], marginal_bases, fit.dispersion
+                )
             for pair, p in p_values.items():
                 evidence[pair] = min(evidence.get(pair, (1.0, 0.0)), (p, -screened[pair]))
         significant: list[Pair] = []

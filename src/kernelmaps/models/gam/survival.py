@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
-from sklearn.utils.validation import check_is_fitted
 
 from ..._util.arguments import check_number, generator, refuse_masked
 from ..._util.schema import anything, instance, integer
@@ -593,7 +592,6 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         GamSummary
             Prints as text; notebooks show it as HTML; `to_frame` has the numbers.
         """
-        check_is_fitted(self)
         summary = super().summary()
         left_out = "intercept", "dispersion", "deviance explained"
         facts = {key: value for key, value in summary.facts.items() if key not in left_out}
