@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import kernelmaps as km
 from kernelmaps.exceptions import FileFormatError
 from kernelmaps.stats import (
     CodeSums,
@@ -112,7 +111,6 @@ CALLS = [
     (lambda _: counted(BYTE[:1]), "1 codes for 2 rows"),
     (lambda _: counted(BYTE, BYTE), "expected 1"),
     (lambda _: CodeSums([3]).merge(CodeSums([4])), "same coding"),
-    (lambda _: km.StreamingPCA().fit(ONES, client="tcp://none:1"), "client= is for Das"),
 ]  # fmt: skip
 
 

@@ -251,27 +251,3 @@ def solving_on(device: Any) -> Iterator[None]:
 def solving_device() -> Any:
     """The device that `solving_on` has chosen, or None."""
     return _solving.get()
-
-
-def is_sparse_tensor(X: Any) -> bool:
-    """Whether X is a torch tensor that is not stored densely."""
-    return is_tensor(X) and str(X.layout) != "torch.strided"
-
-
-def check_sparse_tensor(X: Any, owner: str) -> Any:
-    """A CSR tensor of two dimensions, floats, whose indices are columns, each once a row."""
-    import torch
-
-    if X.layout != torch.sparse_csr or X.ndim != 2:
-        raise TypeError(
-            f"{owner}: X is a tensor with the layout {X.layout} and {X.ndim} dimensions; of sparse "
-            "tensors, CSR matrices are taken: X.to_sparse_csr()."
-        )
-    values = X.values()
-    values = values if values.dtype.is_floating_point else values.double()
-    try:
-        return torch.sparse_csr_tensor(
-            X.crow_indices(), X.col_indices(), values, size=X.shape, check_invariants=True
-        )
-    except RuntimeError as error:
-        raise ValueError(f"{owner}: X is not a valid CSR tensor: {error}") from None

@@ -126,31 +126,6 @@ def apply_array_api(spec: Spec, X: Any, check: int = gpu.ANY) -> tuple[Any, bool
     return evaluate(spec, real_rows(X, namespace_of(X))), False
 
 
-def apply_sparse_tensor(spec: Spec, X: Any) -> Any:
-    """φ of a torch CSR tensor: CSR where φ(0) = 0, by some dense rows at a time, else dense."""
-    if _is_joint(spec) or spec.family == "chain" or not zero_at_zero(spec):
-        return apply_array_api(spec, X.to_dense())[0]
-    import torch
-
-    note_path(f"reference:{spec.family}:csr")
-    ends, width = X.crow_indices(), stage_columns(spec, X.shape[1])
-    owners = torch.repeat_interleave(torch.arange(len(X), device=X.device), torch.diff(ends))
-    parts: list[Any] = []
-    for rows in row_blocks(len(X), 4 * 8 * width):
-        stored = slice(int(ends[rows.start]), int(ends[rows.stop]))
-        block = X.values().new_zeros((rows.stop - rows.start, X.shape[1]))
-        place = owners[stored] - rows.start, X.col_indices()[stored]
-        block[place] = X.values()[stored]
-        Z = apply_array_api(spec, block)[0].to_sparse_csr()
-        before = parts[-1][0][-1] if parts else 0
-        parts.append((Z.crow_indices() + before, Z.col_indices(), Z.values()))
-    upto = torch.cat([ends[:1], *(part[0][1:] for part in parts)])
-    columns, numbers = (torch.cat([part[k] for part in parts]) for k in (1, 2))
-    return torch.sparse_csr_tensor(
-        upto, columns, numbers, size=(len(X), width), check_invariants=False
-    )
-
-
 def sums_array_api(table: Table, X: Any, check: int = gpu.FINITE) -> tuple[Any, bool]:
     """Sums of a table's columns over the features, for rows of another array library.
 

@@ -41,10 +41,9 @@ from .._util import storage
 from .._util.storage import AnyPath
 from ..engine.spec import Spec
 from ..exceptions import FileFormatError
-from .classes import register_class
 from .nodes import Reader, encode
 
-__all__ = ["FORMAT_VERSION", "FileInfo", "load", "open_info", "register_class", "save"]
+__all__ = ["FORMAT_VERSION", "FileInfo", "load", "open_info", "save"]
 
 FORMAT_VERSION = 2
 """Version of the nodes; raised only when older readers would misunderstand a file."""

@@ -16,7 +16,6 @@ from ..engine.spec import Spec, spec_from_file
 from ..exceptions import FileFormatError
 from .classes import (
     NAMED_KERNELS,
-    PLUGINS,
     PREDICTORS,
     SKLEARN,
     SPEC_ENTRIES,
@@ -150,7 +149,7 @@ class Reader:
         """
         is_fitted = isinstance(node, dict) and node.get("$") == "object" and node.get("state")
         name = node.get("class") if is_fitted else None
-        entry = PREDICTORS.get(str(name)) if name not in PLUGINS else None
+        entry = PREDICTORS.get(str(name))
         if entry is None:
             return self.read(node)
         self.to_predict = True

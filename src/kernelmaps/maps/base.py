@@ -30,9 +30,7 @@ from .._util.arguments import (
     generator,
 )
 from .._util.devices import (
-    check_sparse_tensor,
     is_foreign,
-    is_sparse_tensor,
     memory_named,
     namespace_of,
     numpy_dtype,
@@ -46,7 +44,7 @@ from .._util.storage import all_or_nothing
 from .._util.threads import in_threads, resolve_threads
 from ..certificate import Certificate, rounding_error
 from ..engine import Spec, apply, evaluate, gpu
-from ..engine.apply import apply_array_api, apply_sparse_tensor, stage_columns
+from ..engine.apply import apply_array_api, stage_columns
 from ..engine.extent import (
     DOMAIN,
     EXACT_SIZES,
@@ -179,7 +177,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         Returns
         -------
         array or CSR matrix of shape (n_samples, n_features_out)
-            CSR for CSR input wherever φ(0) = 0 (a torch CSR tensor for one of those).
+            CSR for CSR input wherever φ(0) = 0.
         """
         check_is_fitted(self)
         if is_foreign(X):
@@ -239,8 +237,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         refuse_gpu_array(
             X,
             f"this call of {name}",
-            "transform takes dense arrays and torch CSR tensors "
-            "where they are; pass the others as NumPy or SciPy.",
+            "transform takes dense arrays where they are; pass the others as NumPy or SciPy.",
         )
         check_sparse(X, name)
         with naming_text(name, X):
@@ -260,8 +257,6 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         """φ of another library's arrays, on their device; on a GPU, one look at the values."""
         refuse_container(self, X)
         with memory_named(type(self).__name__, "Transform fewer rows at a time."):
-            if is_sparse_tensor(X):
-                return self._transform_sparse_tensor(X, out)
             X = self._foreign_rows(X)
             if getattr(self, "out_of_domain", None) == "raise":
                 self._check_domain(X)
@@ -275,24 +270,14 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
             self._check_foreign(X)
             return evaluate(self.spec_, X) if at_once else apply(self.spec_, X, out=out)
 
-    def _transform_sparse_tensor(self, X: Any, out: Any) -> Any:
-        """φ of a torch CSR tensor: CSR where φ(0) = 0, else dense."""
-        name = type(self).__name__
-        if out is not None:
-            raise ValueError(f"{name}: out= cannot be used with sparse tensors.")
-        X = check_sparse_tensor(X, name)
-        if X.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {X.shape[1]} features, but {name} is expecting {self.n_features_in_}."
-            )
-        self._check_foreign(X.values())
-        if getattr(self, "out_of_domain", None) == "raise":
-            self._check_domain(X.to_dense())
-        return apply_sparse_tensor(self.spec_, X)
-
     def _foreign_rows(self, X: Any) -> Any:
         """Rows of another library's arrays, of the fitted shape, as floats (or bytes)."""
         xp = namespace_of(X)
+        if str(getattr(X, "layout", "torch.strided")) != "torch.strided":
+            raise TypeError(
+                f"{type(self).__name__}: X is a sparse tensor. Pass X.to_dense(), some rows at a "
+                "time, or a CSR matrix of SciPy."
+            )
         if xp.isdtype(X.dtype, "complex floating"):
             raise ValueError(f"Complex data not supported by {type(self).__name__}: {X.dtype}.")
         if X.ndim != 2 or X.shape[1] != self.n_features_in_:

@@ -53,7 +53,6 @@ def fold(
     n_jobs: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: int = 1,
-    client: Any = None,
     progress: bool | None = None,
     name: str = "fold",
 ) -> Any:
@@ -77,9 +76,6 @@ def fold(
     checkpoint_every : int
         Blocks between two writes. With 1, a kill loses only blocks that were not added yet; each
         write costs D²/2 numbers.
-    client : distributed.Client or str, optional
-        Whose workers fold a Dask collection; a string is the address of a scheduler. By default it
-        is folded where Dask computes it.
     progress : bool, optional
         Whether to show a bar; by default if there is a terminal.
     name : str
@@ -90,7 +86,6 @@ def fold(
     stats
         The statistics that were given, with all rows added.
     """
-    source = source.with_client(client)
     if isinstance(source, DaskSource):
         if checkpoint is not None:
             raise ValueError(

@@ -325,20 +325,18 @@ class StreamingLinear(BaseEstimator):
     # ---- fitting ----------------------------------------------------------------------------
 
     def _fit(
-        self, X: Any, y: Any, sample_weight: Any, unlabeled: Any, classes: Any, client: Any,
+        self, X: Any, y: Any, sample_weight: Any, unlabeled: Any, classes: Any,
         options: rows.FoldOptions,
     ) -> Self:  # fmt: skip
         source = rows.open_rows(self, X, y, sample_weight, reset=True, supervised=True)
-        source, extra = source.with_client(client), None
         self._begin(source)
-        features = self._fitted_maps
+        features, extra = self._fitted_maps, None
         if unlabeled is not None:
             if not self._has_pca():
                 raise ValueError(
                     f"{type(self).__name__}: unlabeled= serves the PCA, but n_components is None"
                 )
             extra = rows.open_rows(self, unlabeled, reset=False, supervised=False)
-            extra = extra.with_client(client if extra.parts else None)
         several = features.several and self._has_pca()
         if several or self._wants_loo():
             source.keep_chunks()
@@ -608,7 +606,7 @@ class StreamingRegression(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Stre
     @all_or_nothing
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, unlabeled: Any = None,
-        client: Any = None, checkpoint: rows.PathLike | None = None, checkpoint_every: int = 1,
+        checkpoint: rows.PathLike | None = None, checkpoint_every: int = 1,
     ) -> Self:  # fmt: skip
         """Read all rows once and solve.
 
@@ -625,9 +623,6 @@ class StreamingRegression(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Stre
         unlabeled : array, path, …, optional
             More rows, without targets, for the PCA alone: the paper's PCA on training and test
             rows. Their Hessian does not enter the regression (errata 2.23).
-        client : distributed.Client or str, optional
-            Whose workers fold a Dask collection; a string is the address of a scheduler. By
-            default, it is folded where Dask computes it.
         checkpoint, checkpoint_every : path, int
             Where and how often (in blocks) the state is kept; an interrupted fit continues from
             there. Files with this name and a suffix per pass are removed when the fit is done.
@@ -638,7 +633,7 @@ class StreamingRegression(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Stre
             The fitted model.
         """
         options = rows.FoldOptions(checkpoint, checkpoint_every)
-        return self._fit(X, y, sample_weight, unlabeled, None, client, options)
+        return self._fit(X, y, sample_weight, unlabeled, None, options)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Add one chunk of rows; the model is solved when it is next used.
@@ -700,8 +695,7 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
     @all_or_nothing
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, classes: Any = None,
-        unlabeled: Any = None, client: Any = None,
-        checkpoint: rows.PathLike | None = None, checkpoint_every: int = 1,
+        unlabeled: Any = None, checkpoint: rows.PathLike | None = None, checkpoint_every: int = 1,
     ) -> Self:  # fmt: skip
         """Read all rows once and solve.
 
@@ -720,9 +714,6 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
         unlabeled : array, path, …, optional
             More rows, without labels, for the PCA alone: the paper's PCA on training and test
             rows. Their Hessian does not enter the regression (errata 2.23).
-        client : distributed.Client or str, optional
-            Whose workers fold a Dask collection; a string is the address of a scheduler. By
-            default, it is folded where Dask computes it.
         checkpoint, checkpoint_every : path, int
             Where and how often (in blocks) the state is kept; an interrupted fit continues from
             there. Files with this name and a suffix per pass are removed when the fit is done.
@@ -733,7 +724,7 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
             The fitted classifier.
         """
         options = rows.FoldOptions(checkpoint, checkpoint_every)
-        return self._fit(X, y, sample_weight, unlabeled, classes, client, options)
+        return self._fit(X, y, sample_weight, unlabeled, classes, options)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add one chunk of rows; the model is solved when it is next used.

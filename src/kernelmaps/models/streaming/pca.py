@@ -120,7 +120,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     @all_or_nothing
     def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, client: Any = None,
+        self, X: Any, y: Any = None, sample_weight: Any = None, *,
         checkpoint: rows.PathLike | None = None, checkpoint_every: int = 1,
     ) -> Self:  # fmt: skip
         """Read all rows once and compute their components.
@@ -133,8 +133,6 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         y : ignored
         sample_weight : array-like, optional
             A weight of 2 is a row that occurs twice.
-        client : distributed.Client or str, optional
-            Whose workers fold a Dask collection; a string is the address of a scheduler.
         checkpoint, checkpoint_every : path, int
             Where and how often the state is kept; an interrupted fit continues from there.
 
@@ -144,7 +142,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             The fitted model.
         """
         source = rows.open_rows(self, X, None, sample_weight, reset=True, supervised=False)
-        source, options = source.with_client(client), rows.FoldOptions(checkpoint, checkpoint_every)
+        options = rows.FoldOptions(checkpoint, checkpoint_every)
         rows.begin_fit(self, source)
         features = self._fitted_maps
         self.stats_ = rows.fold_rows(
