@@ -9,7 +9,6 @@ a ``"$"`` entry stands for something that JSON does not have:
 =============  ====================================================================
 ``array``      a numeric array, by its name in the container
 ``strings``    an array of strings (class names, feature names)
-``csr``        a sparse matrix: its three arrays and its shape
 ``tuple``      a tuple; JSON has lists only
 ``dict``       a dictionary whose keys are not all strings
 ``slice``      a slice
