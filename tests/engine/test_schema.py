@@ -212,7 +212,7 @@ def test_codes_beyond_the_table_are_refused(specs):
     assert apply(spec, np.full((2, 6), last - 1, np.uint8)).shape[0] == 2
     with pytest.raises(ValueError, match="beyond the last bin"):
         apply(spec, np.full((2, 6), 255, np.uint8))
-    with pytest.raises(ValueError, match="must be unsigned integers"):
+    with pytest.raises(ValueError, match="must be a dense array of unsigned integers"):
         apply(spec, rows())
 
 

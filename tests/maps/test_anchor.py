@@ -233,27 +233,11 @@ def _rows_of(feature_map):
 
 
 @pytest.mark.parametrize("k", [1, 2])
-def test_codes_of_csr_rows_stay_sparse(k, seed):
-    rng = np.random.default_rng(seed)
-    X = rows(seed) * (rng.random((200, 4)) < 0.3)
-    S = sparse.csr_matrix(X)
-    feature_map = km.AnchorMap(n_neighbors=k).fit(S)
-    codes = feature_map.encode(S)
-    assert sparse.issparse(codes.values)
-    assert codes.values.nnz == S.nnz
-    assert (codes.values.toarray() == feature_map.encode(X).values).all()
-    Z = feature_map.decode(codes)
-    assert sparse.issparse(Z)
-    np.testing.assert_allclose(Z.toarray(), feature_map.decode(feature_map.encode(X)), atol=1e-7)
-
-
-def test_csr_codes_are_dense_where_zero_has_no_code_0(seed):
-    X = rows(seed) - 0.5
-    X[::3] = 0
-    feature_map = km.AnchorMap(lambda x, y: np.exp(-((x - y) ** 2))).fit(X)
+def test_codes_of_csr_rows_are_those_of_dense_ones(k, seed):
+    X = rows(seed) * (np.random.default_rng(seed).random((200, 4)) < 0.3)
+    feature_map = km.AnchorMap(n_neighbors=k).fit(X)
     codes = feature_map.encode(sparse.csr_matrix(X))
-    assert isinstance(codes.values, np.ndarray)
-    assert (codes.values == feature_map.encode(X).values).all()
+    np.testing.assert_array_equal(codes.values, feature_map.encode(X).values)
 
 
 def test_anchor_at_zero_keeps_csr_sparse(seed):

@@ -195,8 +195,16 @@ def test_sparse_matrices_of_cupy_are_refused_by_name():
     matrix = type("csr_matrix", (), names)()
     fitted = km.HomogeneousMap().fit(problem(0)[0])
     for call in (fitted.fit, fitted.transform):
-        with pytest.raises(TypeError, match=r"X is a cupyx array on a GPU.*torch CSR tensors"):
+        with pytest.raises(TypeError, match=r"X is a cupyx array on a GPU.*takes dense arrays"):
             call(matrix)
+
+
+def test_sparse_tensors_are_refused():
+    torch = pytest.importorskip("torch")
+    X = problem(0)[0]
+    fitted = km.HomogeneousMap().fit(X)
+    with pytest.raises(TypeError, match="of tensors, dense ones are taken"):
+        fitted.transform(torch.asarray(X).to_sparse_coo())
 
 
 def test_scores_of_rows_wherever_they_are(xp, seed):

@@ -105,7 +105,6 @@ def test_engine_sums_and_scaler_refuse_indices_out_of_range():
     moments = km.stats.Moments("real").update(X, np.arange(60.0))
     for call in (
         lambda: km.engine.apply(spec, damaged),
-        lambda: km.engine.encode(spec, damaged),
         lambda: km.stats.Moments("real").update(damaged, np.arange(60.0)),
         lambda: moments.partial(damaged, np.arange(60.0)),
         lambda: scaler.transform(damaged),

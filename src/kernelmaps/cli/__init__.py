@@ -12,7 +12,7 @@ __all__ = ["COMMANDS", "app", "load_commands", "run"]
 _FILES = {"choose": "compare", "demo": "compare", "merge": "edit"}
 COMMANDS = (
     "demo", "compare", "choose", "fit", "predict", "evaluate", "export", "explain", "edit",
-    "merge", "warmup",
+    "merge",
 )  # fmt: skip
 
 

@@ -118,7 +118,7 @@ class DaskSource(Source):
 
 
 def _compute(task: Any) -> Any:
-    """A result, by Dask's scheduler: that of a client, where one is active."""
+    """The result of a task, by the current client of Dask, if there is one."""
     return needed("dask").compute(task, retries=RETRIES)[0]
 
 

@@ -222,7 +222,7 @@ class Source:
         """Keep what can be read only once in a temporary file, so that it can be read again."""
 
     def describe(self) -> str:
-        """Describe the source in words, for messages and for the identity of a checkpoint.
+        """Describe the source in words, for messages.
 
         Returns
         -------

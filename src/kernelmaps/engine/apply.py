@@ -101,15 +101,10 @@ def _apply_interpreted(spec: Spec, X: Any, out: Any) -> Any:
 
 def _check_codes(spec: Spec, X: Any) -> None:
     """Codes are places in a table: refuse those that it does not have."""
-    values = X.data if is_sparse(X) else X
-    if values.dtype.kind != "u":
-        raise ValueError(f"codes must be unsigned integers, found {values.dtype}.")
-    bins = spec.arrays["bins"]
-    if not values.size or values.max() < bins.min():
-        return
-    largest = X.max(axis=0)
-    largest = largest.toarray()[0] if is_sparse(largest) else largest
-    if (largest >= bins[spec.arrays["set_of"]]).any():
+    if X.dtype.kind != "u" or is_sparse(X):
+        raise ValueError(f"codes must be a dense array of unsigned integers, found {X.dtype}.")
+    largest = X.max(axis=0, initial=0)
+    if (largest >= spec.arrays["bins"][spec.arrays["set_of"]]).any():
         raise ValueError(f"the code {largest.max()} is beyond the last bin of its feature.")
 
 

@@ -7,11 +7,9 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
-import scipy
 
 from .._util.compiling import interpreted, make_read_only
 from .._util.devices import namespace_of
-from .._util.sparse import check_sparse, is_sparse
 from .._util.threads import in_threads
 from . import gpu
 from .outputs import note_path, output_dtype
@@ -39,48 +37,24 @@ def code_dtype(table: Table) -> np.dtype:
     return np.min_scalar_type(last << fraction_bits(table))
 
 
-def encode(spec: Spec, X: Any, *, n_jobs: int | None = None) -> Any:
+def encode(spec: Spec, X: np.ndarray, *, n_jobs: int | None = None) -> np.ndarray:
     """Codes of rows: bins, or positions b + u in units of 2^−fraction_bits.
 
     Parameters
     ----------
     spec : Spec
         Of the family ``piecewise``.
-    X : ndarray or CSR matrix
+    X : ndarray
         Rows. Finite: for rows that are not known to be, there is `encode_within`.
     n_jobs : int, optional
         Threads; None means all that are available.
 
     Returns
     -------
-    ndarray or CSR matrix of unsigned integers
-        CSR if X is, with the codes of the stored values.
+    ndarray of unsigned integers
+        The codes.
     """
-    if not is_sparse(X):
-        return encode_within(spec, X, -np.inf, np.inf, n_jobs=n_jobs)[0]
-    check_sparse(X, "encode")
-    check_width(spec, X.shape[1])
-    if interpreted():
-        rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        codes = encode(spec, X.toarray())[rows, X.indices]
-        return scipy.sparse.csr_matrix((codes, X.indices, X.indptr), shape=X.shape, copy=False)
-    from .table.encode import TILE, encode_stored
-    from .table.locate import locations_for, stored_rows
-
-    note_path("encode:csr")
-    table = stored_table(spec, output_dtype(X.dtype))
-    bins, encoding = code_bins(table), _encoding(table, (-np.inf, np.inf), X.shape[1])
-    rows = stored_rows(X.data.astype(table.coef.dtype, copy=False), X.indices, X.indptr)
-    out = np.empty(len(rows.data), code_dtype(table))
-    in_threads(
-        lambda begin, end: encode_stored(
-            bins, encoding, rows, locations_for(TILE), begin, end, out
-        ),
-        len(out),
-        n_jobs,
-        _GRAIN,
-    )
-    return scipy.sparse.csr_matrix((out, X.indices, X.indptr), shape=X.shape, copy=False)
+    return encode_within(spec, X, -np.inf, np.inf, n_jobs=n_jobs)[0]
 
 
 def encode_within(
@@ -209,11 +183,6 @@ def code_spec(spec: Spec) -> Spec:
             clip_high=unbounded,
             edges=np.zeros(0),
             edge_start=np.zeros_like(table.edge_start),
-            zero_at_zero=bool(table.zero_at_zero and not zero_codes(spec).any()),
+            zero_at_zero=False,  # of the code 0
         )
     )
-
-
-def zero_codes(spec: Spec) -> np.ndarray:
-    """The code of x = 0 for each feature."""
-    return encode(spec, np.zeros((1, table_of(spec).n_features)), n_jobs=1)[0]

@@ -54,12 +54,11 @@ from .. import kernels
 from .._util.arguments import argument_error, check_choice, check_count, check_number
 from .._util.devices import is_foreign, namespace_of, numpy_dtype, to_host
 from .._util.schema import array, many, number, record, saved
-from .._util.sparse import check_sparse, dense
 from .._util.threads import available_threads, evenly_spaced, limit_blas, row_blocks
 from ..certificate import Certificate, rounding_error
 from ..design.anchors import Root, column_values, cover_radius, kmeans, space_by_roots, square_root
-from ..engine import Spec, apply, code_spec, encode
-from ..engine.encode import code_dtype, encode_within, fraction_bits, zero_codes
+from ..engine import Spec, apply, code_spec
+from ..engine.encode import code_dtype, encode_within, fraction_bits
 from ..engine.extent import DOMAIN, Extent
 from ..engine.piecewise import spec_of, table_of
 from ..engine.reference import evaluate_sets
@@ -190,8 +189,7 @@ class AnchorMap(AdditiveMap):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            CSR rows give CSR codes where 0 has the code 0 in every feature (an anchor at 0 and no
-            values below it), else dense ones. Those of other array libraries stay on their device.
+            Rows; codes of CSR rows are dense. Those of other array libraries stay on their device.
 
         Returns
         -------
@@ -202,41 +200,34 @@ class AnchorMap(AdditiveMap):
         check_is_fitted(self)
         foreign = is_foreign(X)
         X = self._foreign_rows(X) if foreign else self._native_rows(X, reset=False)
-        codes, inside = None, False
-        if not sparse.issparse(X):
-            # One pass over the rows; a second one, to say what is wrong, only if something is.
-            ends = self._domain_for(X.dtype)
-            codes, inside = encode_within(self.spec_, X, *ends, n_jobs=self.n_jobs)
-        if not inside:
+        # One pass over the rows; a second one, to say what is wrong, only if something is.
+        ends, blocks = self._domain_for(X.dtype), iter([X])
+        if sparse.issparse(X):
+            blocks = (X[rows].toarray() for rows in row_blocks(X.shape[0], 8 * X.shape[1]))
+        coded = [encode_within(self.spec_, block, *ends, n_jobs=self.n_jobs) for block in blocks]
+        if not all(inside for _, inside in coded):
             if foreign:
                 self._check_foreign(X)
             else:
                 self._check_rows(X, reset=False)
             self._check_domain(X)
-        return Codes(self._encode_csr(X) if codes is None else codes, self.spec_.hash)
+        values = coded[0][0] if len(coded) == 1 else np.concatenate([codes for codes, _ in coded])
+        return Codes(values, self.spec_.hash)
 
-    def _encode_csr(self, X: sparse.csr_matrix) -> Any:
-        codes, at_zero = encode(self.spec_, X, n_jobs=self.n_jobs), zero_codes(self.spec_)
-        if not at_zero.any():
-            return codes
-        filled = np.repeat(at_zero[None, :], X.shape[0], axis=0)
-        filled[np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indices] = codes.data
-        return filled
-
-    def decode(self, codes: Any, *, out: np.ndarray | None = None) -> Any:
+    def decode(self, codes: Any, *, out: np.ndarray | None = None) -> np.ndarray:
         """Compute φ from codes.
 
         Parameters
         ----------
-        codes : Codes, or array or CSR matrix of unsigned integers
+        codes : Codes, or array of unsigned integers
             Codes of this map. `Codes` know their map; of plain arrays only the range is checked.
         out : ndarray, optional
             Where to write a dense result.
 
         Returns
         -------
-        ndarray or CSR matrix
-            CSR for CSR codes of a map with φ(0) = 0, otherwise dense.
+        ndarray of shape (n_samples, n_features_out)
+            As from `transform`.
         """
         values = self.check_codes(codes)
         return apply(code_spec(self.spec_), values, out=out, n_jobs=self.n_jobs)
@@ -246,12 +237,12 @@ class AnchorMap(AdditiveMap):
 
         Parameters
         ----------
-        codes : Codes, or array or CSR matrix of unsigned integers
+        codes : Codes, or array of unsigned integers
             Codes to check.
 
         Returns
         -------
-        ndarray or CSR matrix
+        ndarray
             The plain codes.
         """
         check_is_fitted(self)
@@ -262,26 +253,22 @@ class AnchorMap(AdditiveMap):
                     f"is {self.spec_.hash[:12]}). Encode the data with this map."
                 )
             codes = codes.values
-        check_sparse(codes, "AnchorMap", "codes")
         foreign = is_foreign(codes)
-        if not foreign:
-            codes = codes.tocsr() if sparse.issparse(codes) else np.asarray(codes)
+        codes = codes if foreign else np.asarray(codes)
         table = table_of(self.spec_)
         unsigned = numpy_dtype(codes.dtype).kind == "u"
-        if codes.ndim != 2 or codes.shape[1] != self.n_features_in_ or not unsigned:
+        if not unsigned or codes.ndim != 2 or codes.shape[1] != self.n_features_in_:
             words = f"unsigned integers of shape (n, {self.n_features_in_})"
             raise argument_error(self, "codes", (codes.dtype, tuple(codes.shape)), words)
         last = table.bins[table.set_of].astype(np.int64) << fraction_bits(table)
         last -= table.degree == 0
-        largest, stored = None, codes.data if sparse.issparse(codes) else codes
+        largest = np.zeros_like(last)
         if foreign and codes.shape[0]:
             xp = namespace_of(codes)
             largest = to_host(xp.max(xp.astype(codes, xp.int64), axis=0))
-        elif (
-            not foreign and stored.size and stored.max() > last.min()
-        ):  # else all are in range: no need to sort
-            largest = dense(codes.max(axis=0)).ravel()
-        if largest is not None and (largest > last).any():
+        elif codes.shape[0]:
+            largest = codes.max(axis=0)
+        if (largest > last).any():
             column = int(np.argmax(largest > last))
             raise ValueError(
                 f"AnchorMap: column {column} has the code {int(largest[column])}, but this "

@@ -31,6 +31,7 @@ from .._util.arguments import (
 )
 from .._util.devices import (
     is_foreign,
+    is_tensor,
     memory_named,
     namespace_of,
     numpy_dtype,
@@ -237,7 +238,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         refuse_gpu_array(
             X,
             f"this call of {name}",
-            "transform takes dense arrays where they are; pass the others as NumPy or SciPy.",
+            "transform takes dense arrays where they are; pass others as NumPy or SciPy.",
         )
         check_sparse(X, name)
         with naming_text(name, X):
@@ -272,12 +273,12 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
 
     def _foreign_rows(self, X: Any) -> Any:
         """Rows of another library's arrays, of the fitted shape, as floats (or bytes)."""
-        xp = namespace_of(X)
-        if str(getattr(X, "layout", "torch.strided")) != "torch.strided":
+        if is_tensor(X) and str(X.layout) != "torch.strided":
             raise TypeError(
-                f"{type(self).__name__}: X is a sparse tensor. Pass X.to_dense(), some rows at a "
-                "time, or a CSR matrix of SciPy."
+                f"{type(self).__name__}: of tensors, dense ones are taken: X.to_dense(), for some "
+                "rows at a time."
             )
+        xp = namespace_of(X)
         if xp.isdtype(X.dtype, "complex floating"):
             raise ValueError(f"Complex data not supported by {type(self).__name__}: {X.dtype}.")
         if X.ndim != 2 or X.shape[1] != self.n_features_in_:

@@ -14,7 +14,7 @@ import numpy as np
 from ..._util.compiling import INNER, loop, njit
 from ..simd import item, put, read
 from .layout import TOP
-from .locate import locate_dense, locate_stored
+from .locate import locate_dense
 
 TILE = 512  # values that are located at a time
 
@@ -55,14 +55,3 @@ def encode_dense(bins, encoding, x, locations, begin, end, out):
                     code = _code(bins, encoding.unit, locations, first + k, j + k)
                     put(out, at + first + k, code)
     return inside
-
-
-@loop(_nrt=False)
-def encode_stored(bins, encoding, rows, locations, begin, end, out):
-    """Codes of the stored values begin..end of CSR rows."""
-    for a in range(begin, end, TILE):
-        n = TILE if end - a > TILE else end - a
-        locate_stored(bins, rows, a, n, locations)
-        for k in range(n):
-            j = np.int64(item(rows.indices, a + k))
-            put(out, a + k, _code(bins, encoding.unit, locations, k, j))

@@ -53,7 +53,8 @@ from ..inputs import (
     weights_of,
     without_rows,
 )
-from ..losses import GAM, BinomialCounts, JointLoss, Loss, find_loss
+from ..losses import GAM, BinomialCounts, JointLoss, LogLoss, Loss, find_loss
+from ..rows.basis import count_levels as count_basis_levels
 from ..shapes import Explanation, PairFunction, ShapeFunction, score_name
 from .comparison import fit_statistics
 from .design import (
@@ -153,11 +154,23 @@ class GeneralizedAdditiveModel(BaseEstimator):
 
     def _output_names(self) -> list[str]:
         """Names of the outputs: "prediction", or classes."""
-        raise NotImplementedError
+        return self.predictor_.output_names
 
     def _joint_loss(self, design: AdditiveDesign) -> JointLoss | None:
         """The loss of all outputs together; None if each is fitted by itself."""
-        return None
+        sizes = [basis.n_functions for basis in design.bases]
+        # The levels of a large factor are eliminated from the equations of one output at a time.
+        n_functions = np.inf if count_basis_levels(design.bases) else 1 + sum(sizes)
+        n_classes = len(self.classes_) if self._of_labels else 0
+        loss = self._loss.joint_loss(n_classes, n_functions, design.totals[0])
+        if loss is None or not self.constraints:
+            return loss
+        if self._loss == LogLoss():  # each class against the others
+            return None
+        raise ValueError(
+            f"{type(self).__name__}: loss={self.loss!r} fits several functions of a column, and "
+            "constraints= do not say which. Leave them out, or use another loss."
+        )
 
     def _log_exposure(self, exposure: Any, n: int) -> np.ndarray:
         return np.zeros(n)
@@ -175,10 +188,15 @@ class GeneralizedAdditiveModel(BaseEstimator):
         return find_loss(type(self).__name__, self.loss, self._of_labels, GAM, self._of_times)
 
     @property
+    def _model(self) -> AdditivePredictor:
+        """The fitted object; NotFittedError without one."""
+        check_is_fitted(self)
+        return self.predictor_
+
+    @property
     def loss_(self) -> Loss:
         """The loss as an object, with the parameter that was estimated."""
-        check_is_fitted(self)
-        return self.predictor_.fitted_loss
+        return self._model.fitted_loss
 
     @property
     def _link(self) -> str:
@@ -452,18 +470,17 @@ class GeneralizedAdditiveModel(BaseEstimator):
 
         Values beyond the training rows are warned of, unless another part of the call does it.
         """
-        check_is_fitted(self)
-        owner, notes = type(self).__name__, ReadingNotes()
+        model, owner, notes = self._model, type(self).__name__, ReadingNotes()
         if isinstance(X, str | os.PathLike):
-            columns = self.reader_.read(open_table(X).table(), owner, notes=notes)
+            columns = model.reader.read(open_table(X).table(), owner, notes=notes)
             notes.unexpected.clear()  # a file may hold the target, too
         else:
-            columns = self.reader_.read(self._check_input(X), owner, notes=notes)
+            columns = model.reader.read(self._check_input(X), owner, notes=notes)
             known = getattr(self, "_columns_of_row_data", ())
             notes.unexpected = [name for name in notes.unexpected if name not in known]
         notes.warn(owner, stacklevel=4)
         if warns:
-            warn_beyond(owner, self.predictor_.count_beyond(columns), stacklevel=4)
+            warn_beyond(owner, model.count_beyond(columns), stacklevel=4)
         return columns
 
     def _check_input(self, X: Any) -> Any:
@@ -498,22 +515,19 @@ class GeneralizedAdditiveModel(BaseEstimator):
 
     def _scores(self, X: Any, offset: Any = None) -> np.ndarray:
         """Scores of rows, one column per output, with offsets if there are any."""
-        check_is_fitted(self)
-        scores = self.predictor_.scores(self._columns(X))
+        scores = self._model.scores(self._columns(X))
         return scores if offset is None else scores + self._offsets(len(scores), offset)[:, None]
 
     def _score_errors(self, X: Any) -> np.ndarray:
         """Standard errors of the scores of rows, one column per output."""
         # Their scores have been computed before.
-        check_is_fitted(self)
-        return self.predictor_.score_errors(self._columns(X, warns=False))
+        return self._model.score_errors(self._columns(X, warns=False))
 
     def _score_draws(self, X: Any, n_draws: int, random_state: Any) -> np.ndarray:
         """Scores of rows for coefficients from the posterior: (n_draws, n_samples, n_outputs)."""
-        check_is_fitted(self)
         check_count(self, "n_draws", n_draws)
         rng = generator(random_state)
-        return self.predictor_.score_draws(self._columns(X), int(n_draws), rng)
+        return self._model.score_draws(self._columns(X), int(n_draws), rng)
 
     def _check_rows(
         self, columns: list[Column], y: np.ndarray, sample_weight: Any, offset: np.ndarray,
@@ -578,15 +592,13 @@ class GeneralizedAdditiveModel(BaseEstimator):
         ndarray of shape (n_samples, n_terms) or (n_samples, n_terms, n_classes)
             One column for each term of ``term_names_``, pairs included.
         """
-        check_is_fitted(self)
-        values = self.predictor_.contributions(self._columns(X))
+        values = self._model.contributions(self._columns(X))
         return values[:, :, 0] if values.shape[2] == 1 else values
 
     @property
     def term_names_(self) -> list[str]:
         """Names of the terms, in the order of `eval_terms`."""
-        check_is_fitted(self)
-        return [term.name for term in self.predictor_.terms]
+        return [term.name for term in self._model.terms]
 
     @property
     def covariance_(self) -> np.ndarray:
@@ -594,8 +606,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
 
         Levels of a large factor (more than 254 of them) are left out.
         """
-        check_is_fitted(self)
-        factors = self.predictor_.posterior.cholesky_factors()
+        factors = self._model.posterior.cholesky_factors()
         covariance = np.stack([factor @ factor.T for factor in factors])
         return covariance[0] if len(covariance) == 1 else covariance
 
@@ -619,15 +630,13 @@ class GeneralizedAdditiveModel(BaseEstimator):
         ndarray of shape (n_samples, n_coefficients)
             One column for each coefficient, the intercept first.
         """
-        check_is_fitted(self)
-        return self.predictor_.model_matrix(self._columns(X))
+        return self._model.model_matrix(self._columns(X))
 
     @property
     def shape_functions_(self) -> list[ShapeFunction]:
         """The functions of single columns on a grid, with standard errors."""
-        check_is_fitted(self)
         residual_df = float(self._residual_df.min())
-        return shape_functions(self.predictor_, self.reader_.value_names, residual_df)
+        return shape_functions(self._model, self.reader_.value_names, residual_df)
 
     @property
     def pair_functions_(self) -> list[PairFunction]:
@@ -636,14 +645,12 @@ class GeneralizedAdditiveModel(BaseEstimator):
         Their means are zero for each value of either column, but for what chance explains. Surfaces
         are here, too, on a grid: cells far from all rows have no density.
         """
-        check_is_fitted(self)
-        return pair_functions(self.predictor_, self.reader_.value_names)
+        return pair_functions(self._model, self.reader_.value_names)
 
     @property
     def feature_importances_(self) -> np.ndarray:
         """Standard deviations of the functions of single columns over the training rows."""
-        check_is_fitted(self)
-        single = [term for term in self.predictor_.pure_terms if len(term.columns) == 1]
+        single = [term for term in self._model.pure_terms if len(term.columns) == 1]
         return np.array([term.importance for term in single])
 
     def summary(self) -> GamSummary:
@@ -654,8 +661,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         GamSummary
             Prints as text; notebooks show it as HTML; `to_frame` has the numbers.
         """
-        check_is_fitted(self)
-        model, loss = self.predictor_, self.loss_
+        model, loss = self._model, self.loss_
         names = self._output_names()
         intercepts = [
             f"{name}{plain_number(value, 4)} (se {plain_number(error, 2)})"
@@ -730,7 +736,6 @@ class GeneralizedAdditiveModel(BaseEstimator):
             "missing" and "other" (levels that training rows did not show) stand last. Of pairs
             there is ``band of age`` and so on; for more than two classes there is ``class``.
         """
-        check_is_fitted(self)
         owner = f"{type(self).__name__}.to_tables"
         if X is None and exposure is not None:
             raise ValueError(f"{owner}: exposure= is that of rows: pass them as X=.")
@@ -738,13 +743,12 @@ class GeneralizedAdditiveModel(BaseEstimator):
         if rows is not None:
             n = len(rows[0])
             exposure = np.ones(n) if exposure is None else self._row_values(exposure, n, "exposure")
-        return effect_tables(self.predictor_, step, rows, exposure)
+        return effect_tables(self._model, step, rows, exposure)
 
     @property
     def edits_(self) -> list[str]:
         """What `edit` has changed since the fit, in words."""
-        check_is_fitted(self)
-        return list(self.predictor_.edits)
+        return list(self._model.edits)
 
     def edit(
         self, term: Any, effect: Any, *, between: Any = None, X: Any = None, y: Any = None,
@@ -795,12 +799,11 @@ class GeneralizedAdditiveModel(BaseEstimator):
         >>> capped.edits_
         ['area in [60, inf] = a function of the old effect']
         """
-        check_is_fitted(self)
         owner, edited = f"{type(self).__name__}.edit", copy(self)
         check_flag(owner, "refit_intercept", refit_intercept)
         if X is None and (refit_intercept or y is not None):
             raise ValueError(f"{owner}: {argument('X')} and y are needed to compare with rows.")
-        model, words = edit_term(self.predictor_, term, effect, between, owner)
+        model, words = edit_term(self._model, term, effect, between, owner)
         if X is not None:
             model, comparison = self._compare_edit(
                 model, X, y, sample_weight, exposure, offset, refit_intercept

@@ -12,16 +12,13 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 
 from ..._util.storage import all_or_nothing
 from ...data.columns import without_named
 from ...data.sources import Source
 from .. import inputs
-from ..losses import JointLoss, Loss, Multinomial
-from ..rows.basis import count_levels
+from ..losses import Loss
 from .base import GeneralizedAdditiveModel
-from .design import AdditiveDesign
 from .model_check import GamCheck
 from .predictor import warn_without_exposure
 from .training_rows import RowChecks, Sample, count_labels, one_against_rest
@@ -175,21 +172,6 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         self._exposed = offset is not None
         return self
 
-    def _joint_loss(self, design: AdditiveDesign) -> JointLoss | None:
-        sizes = [basis.n_functions for basis in design.bases]
-        # The levels of a large factor are eliminated from the equations of one class at a time.
-        n_functions = np.inf if count_levels(design.bases) else 1 + sum(sizes)
-        loss = self._loss.joint_loss(len(self.classes_), n_functions, design.totals[0])
-        if loss is None or not self.constraints:
-            return loss
-        if isinstance(self._loss, Multinomial):
-            raise ValueError(
-                "AdditiveClassifier: the scores of loss='multinomial' sum to zero, and cannot all "
-                "increase as constraints= demand. Use loss='log_loss': then each class is fitted "
-                "against the others."
-            )
-        return None
-
     def _offsets(self, n: int, offset: Any, exposure: Any = None) -> np.ndarray:
         has_classes = offset is not None and hasattr(self, "classes_")
         if has_classes and self._loss.n_outputs(len(self.classes_)) > 1:
@@ -299,11 +281,6 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         """b of each output."""
         return self.predictor_.intercept
 
-    def _output_names(self) -> list[str]:
-        if self._loss.is_ordered:
-            return [f"above {self.classes_[0]}"]
-        return [str(self.classes_[int(code)]) for code in self._positive_codes()]
-
     def decision_function(self, X: Any, return_std: bool = False, *, offset: Any = None) -> Any:
         """Compute the log-odds of two classes, or the scores of more, whose softmax they have.
 
@@ -348,7 +325,6 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         float
             Share of the rows whose label is predicted.
         """
-        check_is_fitted(self)
         warn_without_exposure(self, "AdditiveClassifier.score", offset)
         X, y, sample_weight, _ = self._rows_to_score(X, y, sample_weight)
         predicted = self.predict(X, offset=offset)
@@ -444,8 +420,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         GamCheck
             Prints as text; :class:`kernelmaps.inspection.CheckDisplay` draws it.
         """
-        check_is_fitted(self)
-        n_outputs = len(self.edf_)
+        n_outputs = len(self._model.intercept)
         if not 0 <= output < n_outputs:
             raise ValueError(
                 f"AdditiveClassifier.check: output must be 0 … {n_outputs - 1}, got {output!r}."

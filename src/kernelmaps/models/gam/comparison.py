@@ -32,12 +32,11 @@ import numpy as np
 from scipy import special
 from sklearn.utils.validation import check_is_fitted
 
-from ..._util.display import html_of, table_of
 from ..losses import Loss, LossTotals
 from ..solvers.pirls import PenalisedFit
 from ..solvers.reml import Penalties, is_penalised
-from .fitting import FittedDesign, JointFit
-from .summary import align_cells, format_p_value
+from .fitting import FittedDesign
+from .summary import FactsTable, format_p_value
 
 # Models of the same rows have the same deviance of a constant, whose sums may be in another order.
 _SAME_DEVIANCE = 1e-9
@@ -46,7 +45,6 @@ _SAME_DEVIANCE = 1e-9
 # mixture of one and two. In simulations of 100 rows, 10 % of the p-values are below 0.05 with 1.
 _DF_OF_CURVE = 1.5
 _DF_OF_OTHER = 1.0
-_HEADS = ("model", "residual df", "deviance", "df", "difference")
 
 
 def fit_statistics(
@@ -59,39 +57,27 @@ def fit_statistics(
     `_corrected_edf` are the degrees of freedom with those that the estimation of the smoothing
     parameters uses (`edf2` in mgcv).
     """
-    if model.joint is not None:
-        return _joint_statistics(model.joint, log_densities)
     penalties = Penalties.from_bases(model.design.bases)
+    outputs: list[tuple[Loss, PenalisedFit, LossTotals, np.ndarray]] = [
+        (loss, fit, totals, penalties.diagonal(fit.rho))
+        for loss, fit, totals in zip(losses, model.fits, model.design.totals)
+    ]
+    if (joint := model.joint) is not None:
+        outputs = [(joint.loss, joint.fit, joint.totals, joint.penalty)]
     residual = null = parameters = edf = 0.0
     log_likelihood, reml = log_densities, -log_densities
-    for loss, fit, totals in zip(losses, model.fits, model.design.totals, strict=True):
-        penalty = penalties.diagonal(fit.rho)
+    for loss, fit, totals, penalty in outputs:
         value = fit.objective - 0.5 * float(penalty @ fit.beta**2)  # without penalties
-        residual += value - totals.saturated
-        null += totals.null - totals.saturated
+        residual += loss.deviance(value, totals)
+        null += loss.deviance(totals.null, totals)
         log_likelihood += loss.log_likelihood(value, totals, fit.dispersion)
         parameters += float(fit.edf.sum()) + n_free
         reml += _reml_score(loss, fit, totals, value, penalty)
         edf += float(fit.edf.sum()) + fit.smoothing_edf
     return {
-        "deviance_": 2 * unit * float(residual), "null_deviance_": 2 * unit * float(null),
+        "deviance_": unit * float(residual), "null_deviance_": unit * float(null),
         "log_likelihood_": float(log_likelihood), "aic_": 2 * float(parameters - log_likelihood),
         "reml_": float(reml), "_corrected_edf": edf,
-    }  # fmt: skip
-
-
-def _joint_statistics(joint: JointFit, log_densities: float) -> dict[str, float]:
-    """The same of a fit of all outputs together."""
-    loss, fit, penalty, totals = joint.loss, joint.fit, joint.penalty, joint.totals
-    value = fit.objective - 0.5 * float(penalty @ fit.beta**2)
-    edf = float(fit.edf.sum())
-    log_likelihood = log_densities + loss.log_likelihood(value, totals, 1.0)
-    return {
-        "deviance_": loss.deviance(value, totals.weight),
-        "null_deviance_": loss.deviance(totals.null, totals.weight),
-        "log_likelihood_": log_likelihood, "aic_": 2 * (edf - log_likelihood),
-        "reml_": _reml_score(loss, fit, totals, value, penalty) - log_densities,
-        "_corrected_edf": edf + fit.smoothing_edf,
     }  # fmt: skip
 
 
@@ -114,60 +100,24 @@ def _reml_score(
 
 
 @dataclass(frozen=True)
-class AnovaTable:
+class AnovaTable(FactsTable):
     """Nested models, each compared with the one before: print it, or show it in a notebook.
 
     Attributes
     ----------
-    statistic : {"F", "chi²"}
-        What the differences of the deviances are tested by.
-    terms : list of str
+    title : str
+    facts : dict of str to str
         Terms of each model.
+    columns : tuple of str
+        Heads of the table; the last but one is what the differences of the deviances are tested by,
+        "F" or "chi²".
+    rows : list of tuple
+        One for each model, as text.
     records : list of dict
         One for each model: ``model`` (1, 2, …), ``edf``, ``residual_df``, ``deviance``, ``aic``;
         and of the comparison with the model before, ``df``, ``deviance_difference``,
         ``statistic`` and ``p_value`` (NaN for the first).
     """
-
-    statistic: str
-    terms: list[str]
-    records: list[dict[str, Any]]
-
-    def to_frame(self) -> Any:
-        """Return the numbers as a pandas frame, one row for each model.
-
-        Returns
-        -------
-        pandas.DataFrame
-            The columns are the entries of `records`.
-        """
-        import pandas as pd
-
-        return pd.DataFrame(self.records)
-
-    @property
-    def _cells(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Heads and lines as text."""
-        lines = [
-            (
-                str(item["model"]), f"{item['residual_df']:.1f}", f"{item['deviance']:.6g}",
-                *(["", "", "", ""] if np.isnan(item["p_value"]) else [
-                    f"{item['df']:.2f}", f"{item['deviance_difference']:.4g}",
-                    f"{item['statistic']:.4g}", format_p_value(item["p_value"]),
-                ]),
-            )
-            for item in self.records
-        ]  # fmt: skip
-        return (*_HEADS, self.statistic, "p"), lines
-
-    def __str__(self) -> str:
-        heads, lines = self._cells
-        models = (f"  model {k}: {terms}" for k, terms in enumerate(self.terms, 1))
-        return "\n".join(["Analysis of deviance", *models, "", *align_cells([heads, *lines], 0)])
-
-    def _repr_html_(self) -> str:
-        heads, lines = self._cells
-        return html_of(table_of(heads, lines, "Analysis of deviance"))
 
 
 def anova(*models: Any) -> AnovaTable:
@@ -220,19 +170,31 @@ def anova(*models: Any) -> AnovaTable:
             if len(model.edf_) > 1:
                 difference = 2 * (model.log_likelihood_ - small.log_likelihood_)
             df = max(model._corrected_edf - small._corrected_edf, _least_df(small, model), 1.0)
-            statistic = max(difference / dispersion, 0.0) / (df if estimated else 1.0)
+            ratio = max(difference / dispersion, 0.0) / (df if estimated else 1.0)
             p_value = (
-                special.fdtrc(df, float(largest._residual_df[0]), statistic)
+                special.fdtrc(df, float(largest._residual_df[0]), ratio)
                 if estimated
-                else special.chdtrc(df, statistic)
+                else special.chdtrc(df, ratio)
             )
             record |= {
-                "df": df, "deviance_difference": difference, "statistic": statistic,
+                "df": df, "deviance_difference": difference, "statistic": ratio,
                 "p_value": float(p_value),
             }  # fmt: skip
         records.append(record)
-    terms = [", ".join(model.term_names_) for model in models]
-    return AnovaTable("F" if estimated else "chi²", terms, records)
+    terms = {f"model {k}": ", ".join(model.term_names_) for k, model in enumerate(models, 1)}
+    statistic = "F" if estimated else "chi²"
+    heads = "model", "residual df", "deviance", "df", "difference", statistic, "p"
+    rows = [
+        (
+            str(item["model"]), f"{item['residual_df']:.1f}", f"{item['deviance']:.6g}",
+            *(["", "", "", ""] if np.isnan(item["p_value"]) else [
+                f"{item['df']:.2f}", f"{item['deviance_difference']:.4g}",
+                f"{item['statistic']:.4g}", format_p_value(item["p_value"]),
+            ]),
+        )
+        for item in records
+    ]  # fmt: skip
+    return AnovaTable("Analysis of deviance", terms, heads, rows, records)
 
 
 def _least_df(small: Any, large: Any) -> float:

@@ -18,9 +18,8 @@ from ..._util.threads import evenly_spaced
 from ...data.columns import Column
 from ...data.sources import Source
 from ..inputs import numbers_in_text, real_targets, targets_of, weights_of
-from ..losses import BinomialCounts, JointLoss, Loss
+from ..losses import LINKS, BinomialCounts, Loss
 from .base import GeneralizedAdditiveModel
-from .design import AdditiveDesign
 from .model_check import GamCheck
 from .predictor import check_exposure_has_use, check_exposures, warn_without_exposure
 from .training_rows import RowChecks, Sample
@@ -147,19 +146,6 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         """b."""
         return float(self.predictor_.intercept[0])
 
-    def _output_names(self) -> list[str]:
-        return list(self._loss.output_names)
-
-    def _joint_loss(self, design: AdditiveDesign) -> JointLoss | None:
-        n_functions = 1 + sum(basis.n_functions for basis in design.bases)
-        loss = self._loss.joint_loss(1, n_functions, design.totals[0])
-        if loss is not None and self.constraints:
-            raise ValueError(
-                f"AdditiveRegressor: loss={self.loss!r} fits several functions of a column, and "
-                "constraints= do not say which. Leave constraints out."
-            )
-        return loss
-
     @all_or_nothing
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, exposure: Any = None,
@@ -247,13 +233,10 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         self, y: np.ndarray, weight: np.ndarray, exposure: Any
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Targets and weights of rows by unit of exposure, and their offsets."""
-        if exposure is None:
-            return y, weight, np.zeros(len(y))
         return self._loss.with_exposure(y, weight, self._exposures(exposure, len(y)))
 
     def _log_exposure(self, exposure: Any, n: int) -> np.ndarray:
-        zeros = np.zeros(n)
-        return self._with_exposure(zeros, zeros, exposure)[2]
+        return self._with_exposure(np.zeros(n), np.zeros(n), exposure)[2]
 
     def _exposures(self, exposure: Any, n: int) -> np.ndarray:
         if exposure is None:
@@ -298,7 +281,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         if not return_std:
             return predictions
         errors = self._score_errors(X)[:, 0]
-        return predictions, units * self.loss_.mean_slope(scores[:, 0]) * errors
+        slope = LINKS[self._link].slope(self.loss_.mean(scores[:, 0]))
+        return predictions, units * slope * errors
 
     def predict_scale(self, X: Any, return_std: bool = False) -> Any:
         """Predict the standard deviation of observations, of ``loss="location_scale"``.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -40,7 +40,40 @@ def format_p_value(p: float) -> str:
 
 
 @dataclass(frozen=True)
-class GamSummary:
+class FactsTable:
+    """Facts and a table, as text, in a notebook and as a frame."""
+
+    title: str
+    facts: dict[str, str]
+    columns: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    records: list[dict[str, Any]]
+    n_left: ClassVar[int] = 0  # columns of names
+
+    def to_frame(self) -> Any:
+        """Return the numbers as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns are the entries of `records`.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self.records)
+
+    def __str__(self) -> str:
+        facts = (f"  {key}: {value}" for key, value in self.facts.items())
+        table = align_cells([self.columns, *self.rows], self.n_left)
+        return "\n".join([self.title, *facts, "", *table])
+
+    def _repr_html_(self) -> str:
+        facts = "".join(f"<li>{escape(k)}: {escape(v)}</li>" for k, v in self.facts.items())
+        return f"<ul>{facts}</ul>{html_of(table_of(self.columns, self.rows, self.title))}"
+
+
+@dataclass(frozen=True)
+class GamSummary(FactsTable):
     """A table of the terms: print it, or show it in a notebook.
 
     Attributes
@@ -53,7 +86,9 @@ class GamSummary:
     rows : list of tuple
         One for each term and output, as text.
     records : list of dict
-        The same as numbers.
+        The same as numbers: ``term``, ``kind``, ``edf``, ``ref_df``, ``statistic`` (F or χ²),
+        ``p_value``, ``importance``, the range ``low`` to ``high`` of the function and, for more
+        than two classes, ``class``.
     variance_components : list of dict
         Standard deviations of the effects of levels, of their slopes, or of their curves, and the
         root of the dispersion where that is estimated: ``component`` (a category, a pair with one,
@@ -61,34 +96,8 @@ class GamSummary:
         than two classes, ``class``.
     """
 
-    title: str
-    facts: dict[str, str]
-    columns: tuple[str, ...]
-    rows: list[tuple[str, ...]]
-    records: list[dict[str, Any]]
     variance_components: list[dict[str, Any]] = field(default_factory=list)
-
-    def to_frame(self) -> Any:
-        """Return the table as a pandas frame, one row for each term (and class).
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns ``term``, ``kind``, ``edf``, ``ref_df``, ``statistic`` (F or χ²), ``p_value``,
-            ``importance``, the range ``low`` to ``high`` of the function and, for more than two
-            classes, ``class``.
-        """
-        import pandas as pd
-
-        return pd.DataFrame(self.records)
-
-    def __str__(self) -> str:
-        facts = (f"  {key}: {value}" for key, value in self.facts.items())
-        return "\n".join([self.title, *facts, "", *align_cells([self.columns, *self.rows], 2)])
-
-    def _repr_html_(self) -> str:
-        facts = "".join(f"<li>{escape(k)}: {escape(v)}</li>" for k, v in self.facts.items())
-        return f"<ul>{facts}</ul>{html_of(table_of(self.columns, self.rows, self.title))}"
+    n_left = 2
 
 
 def summarise(

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
-from sklearn.utils.validation import check_is_fitted
 
 from ..._util.arguments import check_number, generator, refuse_masked
 from ..._util.schema import anything, instance, integer
@@ -145,9 +144,6 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
     def intercept_(self) -> float:
         """0."""
         return float(self.predictor_.intercept[0])
-
-    def _output_names(self) -> list[str]:
-        return ["log hazard"]
 
     def _settings(self) -> GamSettings:
         return replace(super()._settings(), eliminates_levels=False)  # risk sets couple them
@@ -593,7 +589,6 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         GamSummary
             Prints as text; notebooks show it as HTML; `to_frame` has the numbers.
         """
-        check_is_fitted(self)
         summary = super().summary()
         left_out = "intercept", "dispersion", "deviance explained"
         facts = {key: value for key, value in summary.facts.items() if key not in left_out}

@@ -153,20 +153,17 @@ class RowsInMemory:
 
     def derivative_tables(
         self, terms: Sequence[DesignTerm], beta: np.ndarray, loss: Loss, output: int,
-        pairs: Sequence[Pair], coarse: dict[int, CoarseCodes], of: Sequence[str],
+        pairs: Sequence[Pair], coarse: dict[int, CoarseCodes],
     ) -> np.ndarray:  # fmt: skip
         """Weighted sums of the losses' derivatives at β over the coarse codes of pairs.
 
-        `of` names the derivatives: "curvature", "gradient", "squared_gradient". The shape is
-        (n_pairs, n_derivatives, n_codes, n_codes); see `sums_by_pair`.
+        They are those of curvatures, gradients and squared gradients: the shape is
+        (n_pairs, 3, n_codes, n_codes); see `sums_by_pair`.
         """
-        eta = self.with_terms(terms, None, output).scores(beta)
-        gradient, curvature = loss.derivatives(self.targets[output], eta)
-        by_name = {
-            "curvature": curvature, "gradient": gradient,
-            "squared_gradient": loss.squared_gradient(self.targets[output], eta),
-        }  # fmt: skip
-        values = [by_name[name] * self.weight for name in of]
+        y, eta = self.targets[output], self.with_terms(terms, None, output).scores(beta)
+        gradient, curvature = loss.derivatives(y, eta)
+        values = [curvature, gradient, loss.squared_gradient(y, eta)]
+        values = [self.weight * item for item in values]
         return sums_by_pair(pairs, coarse, self.codes, values, self.n_jobs)
 
 

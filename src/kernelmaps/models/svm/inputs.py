@@ -156,8 +156,7 @@ def fit_map(
             f"{owner}: X is sparse, but {type(phi).__name__} as given does not map 0 to 0, so "
             "that its rows are not sparse. Use a map with zero_at_zero=True (SplineMap, "
             "TrigonometricMap, HermiteMap), a homogeneous map, "
-            "AnchorMap(feature_range=(0, None)), or pass dense rows, X.toarray() "
-            "(for codes: encode(X.toarray()))."
+            "AnchorMap(feature_range=(0, None)), or pass dense rows, X.toarray()."
         )
     return rows, fitted
 
