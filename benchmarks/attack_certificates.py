@@ -36,8 +36,6 @@ ROWS_PROBABILITY = 0.95
 NYSTROEM_ROUNDING = 1e-8
 """Of the largest k(x, x): rounding errors of kernel values are enlarged by small eigenvalues, of
 which none below 1e-12 of the largest takes part."""
-SOLUTION_ROUNDING = 1e-11
-"""Of the largest target: the rounding of a solution, which its bound does not include."""
 
 
 Rng = np.random.Generator
@@ -331,24 +329,6 @@ def residuals(rng: Rng) -> Attack:
     return Attack(float(np.max(error / (bound + rounding))), 1.0, repr(fitted))
 
 
-def predictions(rng: Rng) -> Attack:
-    """Difference to kernel ridge regression in units of `prediction_error_bound`."""
-    n, alpha = int(rng.integers(3, 40)), float(10 ** rng.uniform(-2, 2))
-    X = rng.dirichlet(np.full(4, 0.5), n + 10)
-    y = rng.choice([rng.normal(size=n), np.sign(X[:n, 0] - X[:n, 1]), X[:n, 0] ** 2])
-    fitted = km.HomogeneousMap(rng.choice(KERNELS[:3]), int(rng.integers(1, 4))).fit(X)
-    Z, K = fitted.transform(X), fitted.kernel_(X)
-    model = km.StreamingRidge(alpha, fitted).fit(X[:n], y)
-    centred = K - K[:, :n].mean(axis=1, keepdims=True)
-    centred = centred - centred[:n].mean(axis=0)
-    dual = np.linalg.solve(centred[:n, :n] + alpha * np.eye(n), y - y.mean())
-    error = np.abs(model.predict(X) - centred[:, :n] @ dual - y.mean())
-    epsilon = float(np.max(np.abs(Z @ Z.T - K)))
-    bound = km.prediction_error_bound(model, X, kernel_error=epsilon)
-    bound = bound + SOLUTION_ROUNDING * np.abs(y).max()  # constant targets have the bound 0
-    return Attack(float(np.max(error / bound)), 1.0, repr(model))
-
-
 def searched(make: Callable[[Rng], Case]) -> Callable[[Rng], Attack]:
     """Draw a map, and search all pairs of values."""
     return lambda rng: search(make(rng), rng)
@@ -368,7 +348,6 @@ KINDS: dict[str, Callable[[Rng], Attack]] = {
     "kernel lists": searched(kernel_lists),
     "signed": searched(signed),
     "residuals": residuals,
-    "predictions": predictions,
     "stationary": searched(stationary),
 }
 LIKELY = ("rows",)

@@ -260,7 +260,7 @@ def _places(node):
 # ---- what is done with a mutant -----------------------------------------------------------------
 
 
-LEARNING = ("partial_fit", "refit", "path", "merge")
+LEARNING = ("partial_fit", "refit", "merge")
 """Methods that go on learning. They check the parameters, which anyone may set after loading."""
 UNKNOWN = ("needs a proved absolute bound", "is code, and so not part of the model file")
 """What `row_certificate` says of a map whose file does not have what it needs."""

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_diabetes
+from sklearn.linear_model import RidgeClassifierCV, RidgeCV
 from sklearn.preprocessing import StandardScaler
 
 import kernelmaps as km
 
-from .datasets import load as load_dataset
+from .datasets import load_table
 
 RECORD = Path(__file__).parent / "results" / "bandwidths.json"
 ONE_UNIT = ("cifar10_color", "cifar10_hog", "inria_person_hog", "usps", "mnist")
@@ -39,24 +39,11 @@ PENALTIES = np.logspace(-6, 4, 11)
 
 def rows_of(name: str, folder: str, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Random training rows, and their targets."""
-    if name == "diabetes":
-        X, y = load_diabetes(return_X_y=True)
-    elif name in PARQUET:
-        import pandas as pd
-
-        frame = pd.read_parquet(Path(folder) / "tables" / f"{name}.parquet").dropna()
-        target = frame.pop("target")
-        is_number = target.dtype.kind in "fiu"
-        y = np.log(target.to_numpy(float)) if is_number else target.astype(str).to_numpy()
-        X = pd.get_dummies(frame).to_numpy(float)
+    X, y = load_table(name, folder)
+    if name in PARQUET:  # without a split of their own
+        y = np.log(y.astype(float)) if name in NUMBERS else y.astype(str)
         kept = np.random.default_rng(1).permutation(len(y))[: len(y) * 3 // 4]
         X, y = X[kept], y[kept]
-    elif name.startswith("cifar10_"):
-        with np.load(Path(folder) / "cifar10_hist.npz") as stored:
-            X, y = stored[f"{name.split('_')[1]}_train"], stored["y_train"]
-    else:
-        data = load_dataset(name, folder=folder)
-        X, y = data.X_train, data.y_train
     rows = np.random.default_rng(0).permutation(X.shape[0])[:n_rows]
     return np.asarray(X[rows], dtype=np.float64), y[rows]
 
@@ -70,10 +57,10 @@ def measure(name: str, X: np.ndarray, y: np.ndarray, kernels: Sequence[str]) -> 
         X = StandardScaler().fit(X[fit]).transform(X)
 
     def score(feature_map: Any) -> list[float]:
-        estimator = km.StreamingRidge if name in NUMBERS else km.StreamingRidgeClassifier
-        model = estimator(PENALTIES, feature_map, validation="loo").fit(X[fit], y[fit])
-        models = model.refit(alpha=1.0), model
-        return [float(one.score(X[held_out], y[held_out])) for one in models]
+        Z = X if feature_map is None else feature_map.fit(X[fit]).transform(X)
+        estimator = RidgeCV if name in NUMBERS else RidgeClassifierCV
+        models = (estimator(alphas).fit(Z[fit], y[fit]) for alphas in ([1.0], PENALTIES))
+        return [float(model.score(Z[held_out], y[held_out])) for model in models]
 
     scores: dict[str, Any] = {"raw": score(None)}
     for kernel in kernels:

@@ -36,7 +36,7 @@ SCOPE = (
      "kernels with certified errors"),
     (_CHEBYSHEV, "other composite penalties", "elastic net and sparse groups: `StreamingLasso`"),
     (_CHEBYSHEV, "several labels for a row",
-     "`StreamingRidgeClassifier`, `StreamingLassoClassifier`, `AdditiveSVC`"),
+     "`StreamingRidge` or `StreamingLasso`, each label a target of zeros and ones"),
     (_CHEBYSHEV, "skewed χ²", "`benchmarks/paper_parts.py`: random Fourier features of logarithms"),
     (_CHEBYSHEV, "Nyström", "`NystroemMap`"),
     (_CHEBYSHEV, "efficient match kernels (EMK)",

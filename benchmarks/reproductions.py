@@ -648,8 +648,8 @@ ENTRIES: dict[str, Entry] = {
         _attacks,
         "Not in the papers. Each attack draws a map, its settings and values, and searches all "
         "pairs for an error beyond the certificate; statements with a probability are attacked by "
-        "counting how often new pairs contradict them. Residuals of Nyström maps and bounds of "
-        "predictions are attacked with random rows.",
+        "counting how often new pairs contradict them. Residuals of Nyström maps are attacked "
+        "with random rows.",
         (),
         ("--attacks", "50"),
     ),

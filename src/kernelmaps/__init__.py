@@ -37,11 +37,7 @@ _EXPORTS = {
     "kernelmaps.models.gam.model_check": ["GamCheck"],
     "kernelmaps.models.svm.estimators": ["AdditiveSVC", "AdditiveSVR"],
     "kernelmaps.models.streaming.pca": ["StreamingPCA"],
-    "kernelmaps.models.streaming.ridge": [
-        "StreamingRidge",
-        "StreamingRidgeClassifier",
-        "prediction_error_bound",
-    ],
+    "kernelmaps.models.streaming.ridge": ["StreamingRidge", "StreamingRidgeClassifier"],
     "kernelmaps.models.streaming.lasso": ["StreamingLasso", "StreamingLassoClassifier"],
     "kernelmaps.models.merging": ["merge"],
     "kernelmaps.design.api": ["Design", "design_map"],

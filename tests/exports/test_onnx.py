@@ -83,16 +83,6 @@ def test_two_classes_have_one_score_and_integer_labels(name):
     assert scores.shape == (40, 1)
 
 
-@pytest.mark.parametrize("n_labels", [2, 3])
-def test_rows_with_several_labels_have_indicators(n_labels):
-    X = rows(40, dtype=np.float32)
-    Y = (X[:, :n_labels] > np.median(X[:, :n_labels], axis=0)).astype(int)
-    model = km.StreamingRidgeClassifier(feature_map=km.HomogeneousMap()).fit(X, Y)
-    label, scores = run_in_onnx(model, X)
-    np.testing.assert_array_equal(label, model.predict(X))
-    np.testing.assert_allclose(scores, model.decision_function(X), atol=1e-5)
-
-
 def test_probabilities_of_two_classes():
     X = rows(40, dtype=np.float32)
     y = np.where(X[:, 0] > np.median(X[:, 0]), "yes", "no")

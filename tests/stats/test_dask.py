@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+from contextlib import nullcontext
 from unittest import mock
 
 import numpy as np
@@ -87,18 +88,9 @@ def test_all_statistics_fold_on_workers(rows, zero, client):
     X, y, w = rows
     exact = fold(open_source(X, y, w), zero.zero(), MAP.transform, block_rows=200)
     source = open_source(da.from_array(X, (400, 6)), y, w)
-    actual = fold(source, zero.zero(), MAP.transform, block_rows=200, client=client)
+    with client.as_current():
+        actual = fold(source, zero.zero(), MAP.transform, block_rows=200)
     assert_equal_sums(actual, exact)
-
-
-def test_the_address_of_a_scheduler_will_do(rows, client):
-    X, y, _ = rows
-    collection, address = da.from_array(X, (400, 6)), client.scheduler.address
-    source = open_source(collection, y)
-    actual = fold(source, Moments("class"), MAP.transform, block_rows=500, client=address)
-    assert_equal_sums(actual, fold(open_source(X, y), Moments("class"), MAP.transform))
-    model = km.StreamingPCA(3, RBFSampler(random_state=0)).fit(collection, client=address)
-    assert model.n_samples_seen_ == 2000
 
 
 def test_dask_dataframe(rows, client):
@@ -107,9 +99,10 @@ def test_dask_dataframe(rows, client):
     X, y, w = rows
     frame = pd.DataFrame(X, columns=list("abcdef")).assign(label=y, w=w)
     exact = fold(open_source(X, y, w), Moments("class"), block_rows=5000)
-    for scheduler in (None, client):
+    for scheduler in (nullcontext(), client.as_current()):
         source = open_source(dd.from_pandas(frame, npartitions=4), "label", "w")
-        assert_equal_sums(fold(source, Moments("class"), client=scheduler), exact)
+        with scheduler:
+            assert_equal_sums(fold(source, Moments("class")), exact)
 
 
 def kill_once(folder):
@@ -130,7 +123,8 @@ def test_a_worker_that_dies_is_retried(rows, client, tmp_path):
     exact = fold(open_source(X, y), Moments("class"), MAP.transform, block_rows=200)
     before = set(client.scheduler_info(n_workers=-1)["workers"])
     source = open_source(da.from_array(X, (200, 6)), y)
-    actual = fold(source, Moments("class"), kill_once(str(tmp_path)), block_rows=200, client=client)
+    with client.as_current():
+        actual = fold(source, Moments("class"), kill_once(str(tmp_path)), block_rows=200)
     assert (tmp_path / "killed").exists()
     assert_equal_sums(actual, exact)
     client.wait_for_workers(2, timeout=300)
@@ -169,19 +163,21 @@ def test_estimators_on_a_cluster(rows, client, fitted):
     options = {"block_rows": 250}
     for make in (
         lambda: km.StreamingRidgeClassifier([0.1, 1.0], feature_map, n_components=8, **options),
-        lambda: km.StreamingRidgeClassifier([0.1, 1.0], feature_map, validation="loo", **options),
+        lambda: km.StreamingRidgeClassifier([0.1, 1.0], feature_map, validation="gcv", **options),
         lambda: km.StreamingRidgeClassifier(
             1.0, [(slice(3), RBFSampler(n_components=9, random_state=0), 5), (None, feature_map, 6)]
         ),
     ):
         exact = make().fit(X, y, w)
-        actual = make().fit(dX, dy, dw, client=client)
+        with client.as_current():
+            actual = make().fit(dX, dy, dw)
         assert actual.alpha_ == exact.alpha_
         np.testing.assert_allclose(actual.coef_, exact.coef_, rtol=1e-7, atol=1e-9)
         if exact.alpha != 1.0:
             errors = [m.cv_results_["mean_squared_error"] for m in (actual, exact)]
             np.testing.assert_allclose(errors[0], errors[1], rtol=1e-9)
-    pca = km.StreamingPCA(4, MAP).fit(dX, client=client)
+    with client.as_current():
+        pca = km.StreamingPCA(4, MAP).fit(dX)
     np.testing.assert_allclose(
         pca.components_, km.StreamingPCA(4, MAP).fit(X).components_, atol=1e-9
     )
@@ -232,12 +228,6 @@ def test_partitions_of_unknown_length(rows):
     assert_equal_sums(actual, exact)
 
 
-def test_checkpoints_are_for_one_process(rows, tmp_path):
-    source = open_source(da.from_array(rows[0], (500, 6)))
-    with pytest.raises(ValueError, match="a fold on Dask has no checkpoint"):
-        fold(source, Moments(), checkpoint=tmp_path / "c")
-
-
 def test_workers_with_a_device_of_their_own(client, rows):
     """As with one worker for each GPU: a worker maps and sums on the device that it sees.
 
@@ -249,5 +239,6 @@ def test_workers_with_a_device_of_their_own(client, rows):
     here = km.StreamingRidge(1.0, feature_map=feature_map).fit(X, y, w)
     there = km.StreamingRidge(1.0, feature_map=feature_map, device="cpu")
     chunks = [da.from_array(values, chunks=values.shape) for values in (X, y, w)]
-    there.fit(*chunks, client=client)
+    with client.as_current():
+        there.fit(*chunks)
     np.testing.assert_allclose(there.coef_, here.coef_, rtol=0, atol=1e-8)

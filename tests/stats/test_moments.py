@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from kernelmaps.stats import FoldMoments, KernelMoments, Moments, load_stats
+import kernelmaps as km
+from kernelmaps.stats import FoldMoments, KernelMoments, Moments
 from kernelmaps.stats.moments import BLOCK_ROWS, fold_of_row
 
 TARGETS = ["none", "real", "class"]
@@ -137,14 +138,14 @@ def test_weights_are_repetitions(seed, target):
 def test_save_and_load(seed, kind, tmp_path):
     Z, y, w = data(seed, target=target_of(kind))
     stats = empty(kind).update(Z, y, w)
-    stats.save(tmp_path / "s.km")
-    loaded = load_stats(tmp_path / "s.km")
+    km.save(stats, tmp_path / "s.kmap")
+    loaded = km.load(tmp_path / "s.kmap")
     assert type(loaded) is type(stats)
     for a, b in zip(numbers(loaded), numbers(stats)):
         np.testing.assert_array_equal(a, b)
     assert_same(loaded.update(Z, y, w), stats.copy().update(Z, y, w))
-    empty(kind).save(tmp_path / "empty.km")
-    assert_same(load_stats(tmp_path / "empty.km").merge(stats), stats)
+    km.save(empty(kind), tmp_path / "empty.kmap")
+    assert_same(km.load(tmp_path / "empty.kmap").merge(stats), stats)
 
 
 def test_minus_undoes_merge(seed):

@@ -1,21 +1,17 @@
-"""What statistics, folds and their checkpoints refuse, and what the messages say."""
+"""What statistics and folds refuse, and what the messages say."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import kernelmaps as km
 from kernelmaps.exceptions import FileFormatError
 from kernelmaps.stats import (
     CodeSums,
     FoldMoments,
-    KernelMoments,
     Moments,
     fold,
-    load_stats,
     open_source,
 )
-from kernelmaps.stats.moments import stats_from_state
 
 ONES = np.ones((100, 2))
 
@@ -52,24 +48,6 @@ def picky(X):
     return X
 
 
-def restored(**entries):
-    header, arrays = KernelMoments([Moments("real"), Moments("real")], [3, 4]).state()
-    header = {key: value for key, value in (header | entries).items() if value is not None}
-    return stats_from_state(header, arrays)
-
-
-def resumed(folder, tag="map", **options):
-    """A fold that begins where another one ended."""
-    first = {"checkpoint": folder / "fold.km", "block_rows": 10}
-    fold(open_source(ONES), Moments(tag="map"), **first)
-    return fold(open_source(ONES), Moments(tag=tag), **first | options)
-
-
-def loaded(folder):
-    (folder / "s.km").write_bytes(b"something else")
-    return load_stats(folder / "s.km")
-
-
 def counted(*codes):
     return CodeSums([3]).update(list(codes), np.zeros(2))
 
@@ -87,9 +65,6 @@ CALLS = [
     (lambda _: moments().update(np.ones((3, 3)), BYTE), "3 features, the blocks before"),
     (lambda _: moments().update(ONES, ONES), "2 targets, the blocks before"),
     (lambda _: LABELS.update(np.ones((2, 2)), [0, 7]), r"\[7\] are not among the 2 class"),
-    (loaded, "not a kernelmaps file"),
-    (lambda _: restored(widths=[3]), "widths"),
-    (lambda _: restored(widths=None), "widths"),
     # Rows of a fold.
     *((lambda _, value=value, kind=kind: folded(chunks(value, kind), name="ridge"),
        rf"ridge: input X contains .*{value}.*chunk 17, row 3 \(row 173 of the data\), column 2")
@@ -102,17 +77,12 @@ CALLS = [
        r"fold: chunk 1: features are NaN, inf or too large to square \(column 1\)")
       for value in (np.nan, np.inf, 1e200)),
     (lambda _: folded(np.arange(100.0)[:, None], picky), "fold: chunk 3: thirty is not"),
-    # Checkpoints.
-    (lambda path: resumed(path, "other"), "map: 'map', now 'other'"),
-    (lambda path: resumed(path, block_rows=20), "block_rows: 10, now 20"),
-    (lambda path: resumed(path, checkpoint_every=0), "_every must be at least 1"),
     # Codes, which would write elsewhere.
     (lambda _: counted(np.array([0, 5], np.uint8)), "below 3"),
     (lambda _: counted(np.array([0, 1])), "unsigned"),
     (lambda _: counted(BYTE[:1]), "1 codes for 2 rows"),
     (lambda _: counted(BYTE, BYTE), "expected 1"),
     (lambda _: CodeSums([3]).merge(CodeSums([4])), "same coding"),
-    (lambda _: km.StreamingPCA().fit(ONES, client="tcp://none:1"), "client= is for Das"),
 ]  # fmt: skip
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from functools import reduce
 from typing import Any
 
@@ -32,7 +30,6 @@ class DaskSource(Source):
     """Partitions of a Dask array or dataframe: delayed X, y, weights, exposure, and first row."""
 
     parts: list[tuple[Any, ...]]
-    client: Any = None  # whose workers compute, or the address of its scheduler; None: Dask's own
 
     def __init__(
         self, X: Any, y: Any = None, w: Any = None, exposure: Any = None, *,
@@ -95,11 +92,6 @@ class DaskSource(Source):
     def describe(self) -> str:
         return f"the Dask collection of {len(self.parts)} partitions"
 
-    def with_client(self, client: Any) -> DaskSource:
-        source = copy.copy(self)
-        source.client = client
-        return source
-
     def blocks(self, block_rows: int) -> Iterator[Block]:
         """Partition by partition in this process."""
         for number, part in enumerate(self.parts):
@@ -109,7 +101,7 @@ class DaskSource(Source):
     def head(self, rows: int) -> Block | None:
         """The first rows, which are all that travels."""
         task = needed("dask").delayed(_head)
-        heads = (self._compute(task(part, self.frames, rows)) for part in self.parts)
+        heads = (_compute(task(part, self.frames, rows)) for part in self.parts)
         return next((block for block in heads if block is not None), None)
 
     def sample(self, rows: int) -> Block | None:
@@ -122,16 +114,12 @@ class DaskSource(Source):
         nodes = [task(number, part, *arguments) for number, part in enumerate(self.parts)]
         while len(nodes) > 1:
             nodes = [merge(nodes[i : i + FAN_IN]) for i in range(0, len(nodes), FAN_IN)]
-        return self._compute(nodes[0])
+        return _compute(nodes[0])
 
-    def _compute(self, task: Any) -> Any:
-        if self.client is None:
-            return needed("dask").compute(task)[0]
-        client = self.client
-        if isinstance(client, str):
-            client = needed("distributed").Client(client, set_as_default=False)
-        with nullcontext(client) if client is self.client else client:
-            return client.compute(task, retries=RETRIES).result()
+
+def _compute(task: Any) -> Any:
+    """The result of a task, by the current client of Dask, if there is one."""
+    return needed("dask").compute(task, retries=RETRIES)[0]
 
 
 def source_of_partition(

@@ -222,28 +222,8 @@ class Source:
     def keep_chunks(self) -> None:
         """Keep what can be read only once in a temporary file, so that it can be read again."""
 
-    def with_client(self, client: Any) -> Source:
-        """Return the same rows, to be worked on by a Dask client; of Dask collections alone.
-
-        Parameters
-        ----------
-        client : distributed.Client, str or None
-            A client, or the address of a scheduler; None leaves the rows where they are.
-
-        Returns
-        -------
-        Source
-            The rows.
-        """
-        if client is None:
-            return self
-        raise TypeError(
-            f"client= is for Dask collections, and {self.describe()} is read in this process. Pass "
-            "a collection, such as dask.dataframe.read_parquet(path)."
-        )
-
     def describe(self) -> str:
-        """Describe the source in words, for messages and for the identity of a checkpoint.
+        """Describe the source in words, for messages.
 
         Returns
         -------

@@ -120,7 +120,7 @@ def _labels(name: str, what: Any, feature_names: Sequence[str] | None) -> str:
     if feature_names is not None:
         text += f"#define {NAME}_FEATURE_NAMES {_strings(feature_names)}\n"
     if classes is not None:
-        if len(classes) == 2 and not getattr(what, "_multilabel", False):
+        if len(classes) == 2:
             text += "/* One score: the second class where it is positive. */\n"
         text += f"#define {NAME}_CLASS_NAMES {_strings(classes)}\n"
     return text

@@ -184,9 +184,8 @@ def _shapes(operator: Any) -> None:
             f"{source}. Pass X[:1].astype('float32') to to_onnx."
         )
     rows = source.shape[0] if source.shape else None
-    several = getattr(model, "_multilabel", False)  # labels of a row
     for output in operator.outputs:
-        flat = isinstance(output.type, StringTensorType | Int64TensorType) and not several
+        flat = isinstance(output.type, StringTensorType | Int64TensorType)
         output.type.shape = [rows] if flat else [rows, None]
 
 
@@ -315,12 +314,7 @@ def _step(xp: Trace, step: Any, X: Traced, owner: str) -> Traced:
 
 
 def _labels(xp: Trace, model: Any, scores: Traced) -> Traced:
-    """The class of the highest score; for two classes, the sign of the only one.
-
-    Where a row has several labels, the indicators of those with a positive score.
-    """
-    if getattr(model, "_multilabel", False):
-        return xp.astype(scores > 0, np.int64)
+    """The class of the highest score; for two classes, the sign of the only one."""
     if scores.shape[1] == 1:
         best = xp.astype(xp.reshape(scores > 0, (-1,)), np.int64)
     else:
@@ -353,8 +347,6 @@ def _probabilities(xp: Trace, model: Any, scores: Traced) -> Traced:
     if scores.shape[1] == 1:
         other = xp.node("Sigmoid", [-scores], scores.shape, scores.dtype)
         return xp.concat([other, p], axis=1)
-    if getattr(model, "_multilabel", False):
-        return p
     p = p + scores.dtype.type(1e-30)
     return p / xp.reshape(xp.sum(p, axis=1), (-1, 1))
 

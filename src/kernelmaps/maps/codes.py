@@ -22,7 +22,7 @@ def refuse_plain_codes(X: Any, owner: str) -> None:
         )
 
 
-def codes_of(feature_map: Any, codes: Codes, owner: str, what: str = "", advice: str = "") -> Any:
+def codes_of(feature_map: Any, codes: Codes, owner: str) -> Any:
     """The plain codes, if `feature_map` is the fitted map that made them.
 
     Parameters
@@ -32,16 +32,12 @@ def codes_of(feature_map: Any, codes: Codes, owner: str, what: str = "", advice:
     codes : Codes
     owner : str
         The estimator, for messages.
-    what : str
-        What was given instead of one map, if so.
-    advice : str
-        What else can be done.
     """
-    if what or not hasattr(feature_map, "check_codes"):
-        what = what or ("None" if feature_map is None else f"a {type(feature_map).__name__}")
+    if not hasattr(feature_map, "check_codes"):
+        what = "None" if feature_map is None else f"a {type(feature_map).__name__}"
         raise TypeError(
             f"{owner}: X holds codes of an AnchorMap, but feature_map is {what}. Pass the fitted "
-            f"AnchorMap that encoded them as feature_map{advice}."
+            f"AnchorMap that encoded them as feature_map."
         )
     try:
         return feature_map.check_codes(codes)
@@ -49,10 +45,10 @@ def codes_of(feature_map: Any, codes: Codes, owner: str, what: str = "", advice:
         raise NotFittedError(
             f"{owner}: X holds codes, so that feature_map must be the fitted AnchorMap that "
             "encoded them (it is not fitted, or a clone that lost its fit: in a search or "
-            f"cross-validation pass sklearn.frozen.FrozenEstimator(feature_map)){advice}."
+            f"cross-validation pass sklearn.frozen.FrozenEstimator(feature_map))."
         ) from None
     except ValueError as error:
-        raise ValueError(f"{owner}: {str(error).rstrip('.')}{advice}.") from error
+        raise ValueError(f"{owner}: {error}") from error
 
 
 class Codes:

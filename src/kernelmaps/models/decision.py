@@ -98,14 +98,6 @@ def best_labels(model: Any, scores: Any) -> Any:
     return xp.take(xp.asarray(classes, device=scores.device), best, axis=0)
 
 
-def indicators(scores: Any) -> Any:
-    """Indicator matrix of the labels with positive scores, where the scores are."""
-    if not is_foreign(scores):
-        return (scores > 0).astype(int)
-    xp = namespace_of(scores)
-    return xp.astype(scores > 0, xp.int64)
-
-
 class ScoresAnywhere:
     """`score` of scikit-learn's mixins, also for rows and targets of other array libraries."""
 

@@ -186,10 +186,6 @@ class Loss:
         with np.errstate(over="ignore"):  # far beyond the training rows
             return LINKS[self.link].inverse(eta)
 
-    def mean_slope(self, eta: Array) -> Array:
-        """Derivative of the mean by η."""
-        return LINKS[self.link].slope(self.mean(eta))
-
     @property
     def has_ratios(self) -> bool:
         """Whether exponentials of effects are ratios: of means, odds or hazards."""
@@ -276,7 +272,7 @@ class Loss:
 
     def describe_parameter(self) -> str:
         """The parameter as text."""
-        return f"{getattr(self, self.parameter):.4g}"
+        return ", ".join(f"{value:.4g}" for value in np.ravel(getattr(self, self.parameter)))
 
     def adopt_parameter(self, other: Loss) -> Loss:
         """With the estimate that another loss holds, if the own parameter is to be estimated."""
@@ -397,6 +393,10 @@ class Loss:
     def couple_rows(self, problem: NormalEquations, point: Any) -> NormalEquations:
         """The working problem at a point, with the second derivatives by the scores of two rows."""
         return problem
+
+    def deviance(self, value: float, totals: LossTotals) -> float:
+        """The deviance of rows with a sum of losses."""
+        return 2 * (value - totals.saturated)
 
     def log_likelihood(self, value: float, totals: LossTotals, dispersion: float) -> float:
         """Of all rows, from the sum of their losses; a scale is the most likely one."""
@@ -650,10 +650,6 @@ class JointLoss(Loss):
         """What is added to the outputs."""
         return np.zeros(len(self.coding))
 
-    def deviance(self, value: float, weight: float) -> float:
-        """The deviance of rows with a sum of losses."""
-        return 2 * value
-
     @property
     def fitted(self) -> Loss:
         """The loss of the fitted model."""
@@ -833,9 +829,10 @@ class StandardisedLocationScale(JointLoss):
         mean, variance = _moments((y - offset) / self.unit, weight)
         return np.array([mean, 0.5 * np.log(max(variance, 1e-12))])
 
-    def deviance(self, value, weight):
+    def deviance(self, value, totals):
         """Rows times the squared geometric mean of σ: the sum of squares, if σ is constant."""
-        return weight * self.unit**2 * float(np.exp(2 * value / weight - 1))
+        n = totals.weight
+        return n * self.unit**2 * float(np.exp(2 * value / n - 1))
 
 
 @dataclass(frozen=True)
@@ -1084,18 +1081,6 @@ def cdf_below(distribution: Any, y: Array, cdf: Array) -> Array:
     return np.where(y > 0, cdf, 0.0) if hasattr(distribution, "zeros") else cdf
 
 
-def _estimate(
-    criterion: Callable[[Array], float], start: Any, bounds: Sequence[tuple[float, float]]
-) -> Array:
-    """The minimum of a mean loss of rows over a few parameters."""
-    low, high = np.array(bounds, dtype=float).T
-    options = {"gtol": 1e-6, "eps": 1e-5}
-    minimum = scipy.optimize.minimize(
-        criterion, np.clip(start, low, high), method="L-BFGS-B", bounds=bounds, options=options
-    )
-    return minimum.x
-
-
 @dataclass(frozen=True)
 class _WithParameter(Loss):
     """A loss of a likelihood with a known dispersion and one parameter beside the mean."""
@@ -1105,10 +1090,12 @@ class _WithParameter(Loss):
 
     def estimate_parameter(self, y, eta, weight, edf):
         start, bounds = self.free_numbers(y, eta, weight)
-        return self.with_numbers(_estimate(
+        minimum = scipy.optimize.minimize(
             lambda numbers: self.with_numbers(numbers).restricted_loss(y, eta, weight, edf),
-            start, bounds,
-        ))  # fmt: skip
+            np.clip(start, *np.transpose(bounds)), method="L-BFGS-B", bounds=bounds,
+            options={"gtol": 1e-6, "eps": 1e-5},
+        )  # fmt: skip
+        return self.with_numbers(minimum.x)
 
     def free_numbers(
         self, y: Array, eta: Array, weight: Array
@@ -1416,9 +1403,6 @@ class Ordinal(_WithParameter):
     def parameter_distance(self, other):
         return float(np.max(np.abs(np.subtract(self.thresholds, other.thresholds))))
 
-    def describe_parameter(self):
-        return ", ".join(f"{value:.4g}" for value in self.thresholds)
-
     def n_outputs(self, n_classes):
         return int(self.thresholds is None or len(self.thresholds) == n_classes - 1)
 
@@ -1661,6 +1645,7 @@ class CoxPartialLikelihood(Loss):
     risk_sets: RiskSets | None = field(default=None, repr=False)
     family, dispersion, has_variance = "partial likelihood of log hazards", 1.0, False
     of_times = has_ratios = True
+    output_names = ("log hazard",)
 
     def value(self, y, eta):
         return self.risk_sets.losses(eta)

@@ -6,7 +6,7 @@ What is listed here is public. Other rooms of the package import the rest from i
 from ..data.sources import Source
 from ..data.tables import open_source
 from .folding import choose_block_rows, fold
-from .moments import FoldMoments, KernelMoments, Moments, load_stats
+from .moments import FoldMoments, KernelMoments, Moments
 from .pair_tables import CodeSums
 
 __all__ = [
@@ -17,6 +17,5 @@ __all__ = [
     "Source",
     "choose_block_rows",
     "fold",
-    "load_stats",
     "open_source",
 ]

@@ -2,40 +2,35 @@
 
 Read, map, multiply, add; φ(X) is never stored. Blocks are read in order by the calling thread,
 mapped and multiplied by a few threads with one BLAS thread each, and added in order again. The sums
-are therefore the same, bit for bit, for any number of threads, and after any block they are a state
-from which the fold can go on.
+are therefore the same, bit for bit, for any number of threads.
 
 On a GPU (:class:`OnDevice`) one thread hands blocks over and does not wait for them: the GPU maps
 and multiplies one block while the next is read. The sums come back at the end.
 
-On Dask there is one task per partition, and their sums are merged in a tree. What travels out is
-the map and the empty statistics (shift only, kB); what comes back is one set of sums. Rows stay
-where they are.
+On Dask (by its current client, if there is one) there is one task per partition, and their sums are
+merged in a tree. What travels out is the map and the empty statistics (shift only, kB); what comes
+back is one set of sums. Rows stay where they are.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from .._util import devices, schema, storage
+from .._util import devices
 from .._util.arguments import needed
 from .._util.display import track
 from .._util.sparse import find_not_finite
 from .._util.threads import interruptible, ordered_map, resolve_threads
 from ..data.dask import DaskSource, source_of_partition
 from ..data.sources import Block, Source
-from ..exceptions import FileFormatError
-from .moments import BLOCK_ROWS, stats_from_state
+from .moments import BLOCK_ROWS
 
 BLOCK_BYTES = 64 << 20
 _SUMS_MUST_FIT = "The sums have to fit: use fewer components, or leave device out"
@@ -51,9 +46,6 @@ def fold(
     *,
     block_rows: int = 4096,
     n_jobs: int | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_every: int = 1,
-    client: Any = None,
     progress: bool | None = None,
     name: str = "fold",
 ) -> Any:
@@ -71,15 +63,6 @@ def fold(
         Longest block; `choose_block_rows` proposes one.
     n_jobs : int, optional
         Threads; None means all that are available.
-    checkpoint : path, optional
-        File that holds the state of the fold. If it exists, the fold continues from there, after
-        making sure that it belongs to these data, this map and this size of blocks.
-    checkpoint_every : int
-        Blocks between two writes. With 1, a kill loses only blocks that were not added yet; each
-        write costs D²/2 numbers.
-    client : distributed.Client or str, optional
-        Whose workers fold a Dask collection; a string is the address of a scheduler. By default it
-        is folded where Dask computes it.
     progress : bool, optional
         Whether to show a bar; by default if there is a terminal.
     name : str
@@ -90,20 +73,10 @@ def fold(
     stats
         The statistics that were given, with all rows added.
     """
-    source = source.with_client(client)
     if isinstance(source, DaskSource):
-        if checkpoint is not None:
-            raise ValueError(
-                f"{name}: a fold on Dask has no checkpoint: the scheduler retries lost parts itself"
-            )
         return _fold_partitions(source, stats, transform, block_rows, name)
-    path = None if checkpoint is None else Path(checkpoint)
-    saved = Checkpoint(path, checkpoint_every, source, stats, block_rows, name)
-    remaining = saved.remaining()
-    stats, n_rows = saved.stats, source.n_rows
-    total = None if n_rows is None else -(-n_rows // block_rows) - saved.position
-    blocks = track(remaining, description=name, total=total, enabled=progress)
-
+    total = None if source.n_rows is None else -(-source.n_rows // block_rows)
+    blocks = track(source.blocks(block_rows), description=name, total=total, enabled=progress)
     on_device = transform if isinstance(transform, OnDevice) else None
 
     def centre(block: Block) -> None:
@@ -131,8 +104,6 @@ def fold(
         results = map(added, centred) if on_device else ordered_map(added, centred, threads)
         for block, sums in results:
             _name_errors(name, block, stats.merge, sums)
-            saved.added(block)
-        saved.finish()
         return stats if on_device is None else stats.to_host()
 
 
@@ -206,110 +177,6 @@ def choose_block_rows(n_features: int, n_outputs: int, itemsize: int) -> int:
     """
     rows = BLOCK_BYTES // max((n_features + n_outputs) * itemsize, 1)
     return int(2 ** np.floor(np.log2(np.clip(rows, 2048, BLOCK_ROWS))))
-
-
-# ---- checkpoints --------------------------------------------------------------------------------
-
-CHECKPOINT_KIND = "fold-checkpoint"
-_CHECKPOINT_ENTRIES: dict[str, schema.Check] = {
-    "kind": schema.text((CHECKPOINT_KIND,)), "identity": schema.instance((dict,)),
-    "stats": schema.instance((dict,)), "position": schema.integer(), "digest": schema.text(),
-}  # fmt: skip
-
-
-@dataclass
-class Checkpoint:
-    """Where a fold stands.
-
-    The file holds the sums, the number of blocks that were added, a digest of their rows, and the
-    identity of the fold (source, map, block size). To go on, these blocks are read once more, and
-    their digest is compared, because any row may have been changed since. Files are replaced
-    atomically, so a kill leaves the state after some whole block.
-    """
-
-    path: Path | None
-    every: int
-    source: Source
-    stats: Any
-    block_rows: int
-    name: str
-    position: int = 0  # blocks that were added
-
-    def __post_init__(self) -> None:
-        if self.every < 1:
-            raise ValueError(f"{self.name}: checkpoint_every must be at least 1, got {self.every}")
-        self._digest = hashlib.blake2b(digest_size=16)
-
-    def remaining(self) -> Iterator[Block]:
-        """Take over what is in the file, if there is one; return the blocks still to be added."""
-        blocks = self.source.blocks(self.block_rows)
-        if self.path is None or not self.path.exists():
-            return blocks
-        try:
-            header, arrays = storage.read(self.path, CHECKPOINT_KIND)
-            schema.check_entries(header, _CHECKPOINT_ENTRIES, {}, "the checkpoint")
-            stats = stats_from_state(header["stats"], arrays)
-        except (FileFormatError, schema.SchemaError) as error:
-            raise FileFormatError(
-                f"{self.name}: the checkpoint cannot be used: {error} Delete it to start again."
-            ) from error
-        identity, stored = self._identity(), header["identity"]
-        differing = [key for key in identity if stored.get(key) != identity[key]]
-        words = [f"{key}: {stored.get(key)!r}, now {identity[key]!r}" for key in differing]
-        while not words and self.position < header["position"]:
-            block = next(blocks, None)
-            if block is None:
-                words = [f"the data end after {self.position} of {header['position']} blocks"]
-            else:
-                self._note(block)
-        if not words and self._digest.hexdigest() != header["digest"]:
-            words = [f"the first {self.position} blocks have other rows"]
-        if words:
-            raise ValueError(
-                f"{self.name}: the checkpoint {str(self.path)!r} belongs to another fold "
-                f"({'; '.join(words)}). Delete it to start again, or name another file."
-            )
-        self.stats = stats
-        return blocks
-
-    def added(self, block: Block) -> None:
-        """Note that a block was added."""
-        if self.path is not None:
-            self._note(block)
-            if self.position % self.every == 0:
-                self._write(self.path)
-
-    def finish(self) -> None:
-        """Note that all blocks were added."""
-        if self.path is not None and self.position % self.every:
-            self._write(self.path)
-
-    def _write(self, path: Path) -> None:
-        header, arrays = self.stats.state()
-        content = {"identity": self._identity(), "stats": header, "position": self.position}
-        storage.write(path, CHECKPOINT_KIND, content | {"digest": self._digest.hexdigest()}, arrays)
-
-    def _note(self, block: Block) -> None:
-        X = block.X
-        arrays = [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
-        for array in [*arrays, block.y, block.w]:
-            if array is not None:
-                array = np.ascontiguousarray(devices.to_host(array))  # of a tensor, a copy
-                self._digest.update(str((array.shape, array.dtype.str)).encode())
-                objects = repr(array.tolist()).encode() if array.dtype.hasobject else None
-                self._digest.update(objects or array.reshape(-1).view(np.uint8))
-        self.position += 1
-
-    def _identity(self) -> dict[str, Any]:
-        """The fold, and what is summed, whatever was added so far."""
-        parts = getattr(self.stats, "parts", [self.stats])
-        classes = parts[0].classes.tolist() if parts[0].closed else None
-        return {
-            "source": self.source.describe(),
-            "statistics": [type(self.stats).__name__, len(parts), parts[0].target, classes],
-            "map": self.stats.tag,
-            "block_rows": self.block_rows,
-        }
 
 
 # ---- messages -----------------------------------------------------------------------------------

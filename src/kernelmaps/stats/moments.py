@@ -30,34 +30,30 @@ algebra is the same. With products in TF32 (see :func:`kernelmaps._util.devices.
 factors are rounded to u = 2⁻¹¹ first: |ΔH_ij| ≤ 2u √(H_ii H_jj), and about u/√B of that for a block
 of B rows, since the rounding of different rows is independent.
 
-`Statistics` is the base: how blocks of any size are added, and files.
+`Statistics` is the base: how blocks of any size are added. `kernelmaps.save` writes sums to files.
 """
 
 from __future__ import annotations
 
 import copy
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial, reduce
 from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from .._util import schema, storage
+from .._util import schema
 from .._util.arguments import check_choice
 from .._util.devices import is_tensor, multiply, to_device, to_host
 from .._util.sparse import check_sparse
 from .._util.threads import mixed_bits
-from ..exceptions import FileFormatError
 
 BLOCK_ROWS = 8192  # longest float32 product: see "Precision" in the docstring of `moments`
 
 
 class Statistics(Protocol):
     """Sums over rows: `zero` and `merge` make them a monoid, `partial` are those of one block."""
-
-    kind: ClassVar[str]  # of the file
 
     def zero(self) -> Self:
         """Return the neutral element that merges with this one; it shares the shift.
@@ -134,34 +130,6 @@ class Statistics(Protocol):
             This object, changed.
         """
 
-    def state(self) -> storage.Content:
-        """Return what a file holds.
-
-        Returns
-        -------
-        header : dict
-            What JSON can hold.
-        arrays : dict of str to ndarray
-            Sums.
-        """
-
-    @classmethod
-    def from_state(cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        """Make the sums that `state` described.
-
-        Parameters
-        ----------
-        header : mapping
-            The header.
-        arrays : mapping of str to ndarray
-            The arrays.
-
-        Returns
-        -------
-        Self
-            The same sums.
-        """
-
     def update(self, Z: Any, y: Any = None, sample_weight: Any = None, start: int = 0) -> Self:
         """Add a block of rows, in products of at most `BLOCK_ROWS` rows.
 
@@ -188,26 +156,14 @@ class Statistics(Protocol):
             self.merge(self.partial(Z[rows], y_part, w_part, start + a))
         return self
 
-    def save(self, path: storage.AnyPath) -> None:
-        """Write to a file, atomically.
-
-        Parameters
-        ----------
-        path : path
-            Where to write it.
-        """
-        storage.write(path, self.kind, *self.state())
-
 
 Target = Literal["none", "real", "class"]
 _BY_TARGET = ("b", "yy", "V", "G")  # sums whose first axis is that of the targets
 _SUMS = ("m", "H", *_BY_TARGET)
-_ARRAYS = ("shift", "y_shift", *_SUMS)
-_OPTIONS = ("target", "tag", "by_class", "multilabel")
+_OPTIONS = ("target", "tag", "by_class")
 _SAME = {  # what merged sums have in common, and what sets it
     "target": ("target", "kind of targets"),
     "by_class": ("multi_class", "multi_class"),
-    "multilabel": ("kind of labels", "number of labels a row"),
     "tag": ("feature map", "fitted map"),
 }
 
@@ -228,9 +184,6 @@ class Moments(Statistics):
     by_class : bool
         For labels: keep Σ w z zᵀ of every class apart, so that `pair` gives the sums of two
         classes alone.
-    multilabel : bool
-        For labels: a row has any number of them. Blocks then have indicator matrices, with a
-        column of zeros and ones for each label 0, 1, …
 
     Attributes
     ----------
@@ -250,7 +203,6 @@ class Moments(Statistics):
         The part of each class in H, if `by_class`; that in m is the row of V, that in W is b.
     """
 
-    kind = "moments"
     _state: ClassVar[schema.State] = schema.State(
         {
             "target": schema.text(("none", "real", "class")),
@@ -269,11 +221,10 @@ class Moments(Statistics):
         },
         allowed={
             "by_class": schema.boolean,
-            "multilabel": schema.boolean,
             "G": schema.optional(schema.array("f8", "targets features features", least=0)),
         },
     )
-    by_class = multilabel = False  # of files that do not say it
+    by_class = False  # of files that do not say it
     G: Any = None
 
     def _check_state(self) -> None:
@@ -298,10 +249,9 @@ class Moments(Statistics):
         classes: Any = None,
         tag: str = "",
         by_class: bool = False,
-        multilabel: bool = False,
     ) -> None:
         check_choice(self, "target", target, ("none", "real", "class"))
-        self.target, self.tag, self.by_class, self.multilabel = target, tag, by_class, multilabel
+        self.target, self.tag, self.by_class = target, tag, by_class
         self.n, self.weight = 0, 0.0
         # Arrays from the first row on; None before, so that an empty one is a few kB.
         self.shift: Any = None
@@ -571,32 +521,6 @@ class Moments(Statistics):
         """
         return self.yy - self.b**2 / self.weight
 
-    # ---- files ------------------------------------------------------------------------------
-
-    def state(self) -> storage.Content:
-        header: dict[str, Any] = {name: getattr(self, name) for name in (*_OPTIONS, "n", "weight")}
-        header |= {"kind_of_stats": self.kind, "closed": self.closed}
-        if self.classes is not None:
-            header |= {"classes": self.classes.tolist(), "classes_dtype": self.classes.dtype.str}
-        values = ((name, getattr(self, name)) for name in _ARRAYS)
-        return header, {name: to_host(value) for name, value in values if value is not None}
-
-    @classmethod
-    def from_state(cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        try:
-            out = cls(**{name: header[name] for name in _OPTIONS})
-            out.n, out.weight, out.closed = header["n"], header["weight"], header["closed"]
-            if "classes" in header:
-                dtype = np.dtype(header["classes_dtype"])  # of text without its length
-                dtype = dtype if dtype.kind in "biuf" else dtype.kind
-                out.classes = np.array(header["classes"], dtype)
-            vars(out).update({name: stored.copy() for name, stored in arrays.items()})
-            cls._state.check(vars(out), "Moments")
-            out._check_state()
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise FileFormatError(f"the file does not hold usable statistics: {error!r}") from error
-        return out
-
     # ---- parts ------------------------------------------------------------------------------
 
     def _allocate(self, like: Any) -> None:
@@ -643,23 +567,12 @@ class Moments(Statistics):
             out.y_shift, out.b, out.yy = self.y_shift, WY.sum(axis=0), (WY * Y).sum(axis=0)
             return WY.T
         y = np.asarray(y)
-        if self.multilabel:
-            if y.ndim != 2:
-                raise ValueError(
-                    "labels must be an indicator matrix, as in the first block, found shape "
-                    f"{y.shape}"
-                )
-            if not np.isin(y, (0, 1)).all():
-                raise ValueError("an indicator matrix of labels must hold zeros and ones alone")
-            out.classes = np.arange(y.shape[1])
-            indicators = sp.csr_array(y.T.astype(np.float64))
-        else:
-            if y.ndim != 1 and y.shape[1:] != (1,):
-                raise ValueError(f"labels must be a vector, found shape {y.shape}")
-            out.classes, codes = np.unique(y.ravel(), return_inverse=True)
-            n = len(codes)
-            shape = len(out.classes), n
-            indicators = sp.csr_array((np.ones(n), (codes, np.arange(n))), shape=shape)
+        if y.ndim != 1 and y.shape[1:] != (1,):
+            raise ValueError(f"labels must be a vector, found shape {y.shape}")
+        out.classes, codes = np.unique(y.ravel(), return_inverse=True)
+        n = len(codes)
+        shape = len(out.classes), n
+        indicators = sp.csr_array((np.ones(n), (codes, np.arange(n))), shape=shape)
         unseen = np.setdiff1d(out.classes, self.classes if self.closed else out.classes)
         if len(unseen):
             raise ValueError(
@@ -695,11 +608,6 @@ class Moments(Statistics):
                     f"statistics of another {what}{values} cannot be merged: fold both with the "
                     f"same {together}"
                 )
-        if self.multilabel and 0 < len(self.classes) != len(other.classes) > 0:
-            raise ValueError(
-                f"an indicator matrix has {len(other.classes)} columns (labels), the ones before "
-                f"had {len(self.classes)}"
-            )
         if self.shift is None or other.shift is None:
             return
         for name, what in (("shift", "features"), ("y_shift", "targets")):
@@ -719,8 +627,7 @@ def _round_to_float32(mean: np.ndarray) -> np.ndarray:
 # ---- several moments at once --------------------------------------------------------------------
 #
 # Per group of columns (kernels) or of rows (folds). A tuple of monoids is a monoid, so these have
-# the same methods as `Moments` and use the same fold, the same checkpoint and the same tree
-# reduction.
+# the same methods as `Moments` and use the same fold and the same tree reduction.
 
 
 class _Composite(Statistics):
@@ -784,24 +691,6 @@ class _Composite(Statistics):
             moments.to_host()
         return self
 
-    def state(self) -> storage.Content:
-        states = [moments.state() for moments in self.parts]
-        arrays = {
-            f"{i}/{name}": values
-            for i, (_, sums) in enumerate(states)
-            for name, values in sums.items()
-        }
-        header = {"kind_of_stats": self.kind, "widths": self.widths}
-        return header | {"parts": [head for head, _ in states]}, arrays
-
-    @classmethod
-    def from_state(cls, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Self:
-        by_part: list[dict[str, np.ndarray]] = [{} for _ in header["parts"]]
-        for name, values in arrays.items():
-            part, _, of_part = name.partition("/")
-            by_part[int(part)][of_part] = values
-        return cls(list(map(Moments.from_state, header["parts"], by_part)), header["widths"])
-
 
 class FoldMoments(_Composite):
     """Moments of k disjoint sets of rows, from one pass: exact k-fold cross-validation.
@@ -817,8 +706,6 @@ class FoldMoments(_Composite):
     widths : sequence of int
         Not used here.
     """
-
-    kind = "fold-moments"
 
     @classmethod
     def empty(cls, zero: Moments, n_folds: int) -> Self:
@@ -878,8 +765,6 @@ class KernelMoments(_Composite):
         Columns of each group.
     """
 
-    kind = "kernel-moments"
-
     _state = _Composite._state.extended({"widths": schema.many(schema.integer(0))})
 
     def _check_state(self) -> None:
@@ -895,36 +780,6 @@ class KernelMoments(_Composite):
 def fold_of_row(rows: np.ndarray, n_folds: int) -> np.ndarray:
     """Fold of each row number: its mixed bits modulo the number of folds."""
     return (mixed_bits(rows) % np.uint64(n_folds)).astype(np.int64)
-
-
-def stats_from_state(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
-    """Rebuild whichever statistics a header describes."""
-    kinds = {cls.kind: cls for cls in (Moments, FoldMoments, KernelMoments)}
-    try:
-        stats = kinds[header["kind_of_stats"]].from_state(header, arrays)
-        stats._check_state()
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise FileFormatError(f"the statistics are malformed: {error!r}") from error
-    return stats
-
-
-def load_stats(path: storage.AnyPath) -> Any:
-    """Read any statistics that were written by their ``save``.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-
-    Returns
-    -------
-    Moments, FoldMoments or KernelMoments
-        Whatever the file holds.
-    """
-    header, arrays = storage.read(path)
-    if "kind_of_stats" not in header:
-        raise FileFormatError(f"{os.fspath(path)!r} holds a {header['kind']!r}, not statistics.")
-    return stats_from_state(header, arrays)
 
 
 # ---- products of blocks: dense, sparse, and on a GPU ------------------------------------------

@@ -157,9 +157,9 @@ def test_it_is_gaussian_process_regression_with_the_kernel_of_the_map(seed):
     both = np.vstack([X, grid])
     error = np.abs(feature_map.transform(both) @ feature_map.transform(both).T - RBF(1.0)(both))
     eps = error.max()
-    assert np.all(
-        np.abs(mean - f) <= km.prediction_error_bound(model, grid, kernel_error=eps) + 1e-6
-    )
+    # After Cortes, Mohri and Talwalkar (2010): u' are the residuals over α.
+    u = np.linalg.norm(y - model.predict(X)) / alpha
+    assert np.all(np.abs(mean - f) <= u * eps * (2 * np.sqrt(120) + 60 * np.sqrt(2 / alpha)) + 1e-6)
     # As there: the variance is k̃(x, x) − k̃ᵀ(K̃ + α)⁻¹k̃ in units of the prior's, with κ̃ <= 2.
     bound = eps * (4 + 2 * np.sqrt(240 / alpha) + 240 / (4 * alpha))
     assert np.all(np.abs(std**2 - latent**2) <= bound * noise / alpha)
@@ -251,75 +251,17 @@ def test_conformal_intervals_cover_any_noise(seed, level):
     assert abs(inside / total - level) < 6 * deviation + 1 / 301
 
 
-def test_leave_one_out_scores_are_those_of_the_other_rows(seed):
-    X, Y = regression(seed, 40, t=2)
-    feature_map = MAP.fit(X)
-    w = np.random.default_rng(seed).uniform(0.5, 3, 40)
-    model = km.StreamingRidge(0.5, feature_map).fit(X, Y, w)
-    scores = model.conformity_scores(X, Y, sample_weight=w, leave_one_out=True)
-    for i in (0, 17, 39):
-        others = np.arange(40) != i
-        left = km.StreamingRidge(0.5, feature_map).fit(X[others], Y[others], w[others])
-        mean, std = left.predict(X[i : i + 1], return_std=True)
-        spread = std**2 / left.noise_variance_  # of the mean, in units of the noise
-        exact = np.abs(Y[i] - mean) / np.sqrt(model.noise_variance_ * (1 + spread))
-        np.testing.assert_allclose(scores[i], exact[0], rtol=1e-8)
-
-
 def test_intervals_of_several_targets(seed):
-    X, Y = regression(seed, t=2)
-    model = km.StreamingRidge(0.5, MAP).fit(X, Y)
+    X, Y = regression(seed, 600, t=2)
+    model = km.StreamingRidge(0.5, MAP).fit(X[:300], Y[:300])
+    scores = model.conformity_scores(X[300:], Y[300:])
+    X = X[:300]
     ends = model.predict_interval(X, 0.9)
     assert ends.shape == (300, 2, 2)
     np.testing.assert_allclose(ends.mean(axis=2), model.predict(X))
-    scores = model.conformity_scores(X, Y, leave_one_out=True)
     again = model.predict_interval(X, 0.9, conformity_scores=scores)
     fewest = np.ones((19, 2))  # for the usual level
     assert model.predict_interval(X, conformity_scores=fewest).shape == (300, 2, 2)
     # Quantiles of a few hundred normal scores and of Student's t differ by some percent.
     widths = (again[..., 1] - again[..., 0]) / (ends[..., 1] - ends[..., 0])
     assert np.all((widths > 0.7) & (widths < 1.4))
-
-
-# ---- the exact kernel ---------------------------------------------------------------------------
-
-
-def centred_kernel_ridge(K, rows, w, alpha, y):
-    """Predictions of all points of K by the model of some rows: the exact kernel's normal form."""
-    share = w / w.sum()
-    C = K - K[:, rows] @ share[:, None]
-    C = C - share @ C[rows]
-    u = np.linalg.solve(C[np.ix_(rows, rows)] + alpha * np.diag(1 / w), y - share @ y)
-    return C[:, rows] @ u + share @ y
-
-
-def test_the_bound_of_predictions_is_attained():
-    """Rows ±c on a line, α = c²n where the response s/(s² + α) is largest, and a row x far away.
-
-    The approximate kernel is wrong by ε between the rows of the fit, and right for x.
-    """
-    n, c, far, eps = 20, 0.5, 2000.0, 1e-7
-    signs, alpha = np.tile([1.0, -1.0], n // 2), c * c * n
-    rows = np.column_stack([signs * np.sqrt(c * c + eps), np.zeros(n)])
-    along = far * c / np.sqrt(c * c + eps)
-    x = np.array([[along, np.sqrt(far * far - along * along)]])
-    model = km.StreamingRidge(alpha).fit(rows, signs)
-    difference = abs(model.predict(x)[0] - far / c * n * c * c / (n * c * c + alpha))
-    bound = km.prediction_error_bound(model, x, kernel_error=eps)[0]
-    assert 0.99 * bound < difference < bound
-
-
-def test_the_bound_follows_from_a_certificate(seed):
-    rng = np.random.default_rng(seed)
-    X = rng.dirichlet(np.ones(5), 150)
-    y = np.column_stack([X[:, 0] ** 2, np.sqrt(X[:, 1])])
-    feature_map = km.DesignedMap("chi2", n_components=11).fit(X)
-    model = km.StreamingRidge(0.5, feature_map).fit(X[:100], y[:100])
-    eps = 5 * feature_map.certificate_.inner.bound  # the map was fitted to all of these rows
-    bound = km.prediction_error_bound(model, X, kernel_error=eps)
-    K = km.kernels.chi2(X)
-    assert bound.shape == (150, 2)
-    assert not km.prediction_error_bound(model, X, kernel_error=0.0).any()
-    for t in range(2):
-        exact = centred_kernel_ridge(K, np.arange(100), np.ones(100), 0.5, y[:100, t])
-        assert np.all(np.abs(model.predict(X)[:, t] - exact) <= bound[:, t])

@@ -154,7 +154,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
 
     def _output_names(self) -> list[str]:
         """Names of the outputs: "prediction", or classes."""
-        raise NotImplementedError
+        return self.predictor_.output_names
 
     def _joint_loss(self, design: AdditiveDesign) -> JointLoss | None:
         """The loss of all outputs together; None if each is fitted by itself."""

@@ -462,10 +462,13 @@ class AdditivePredictor:
 
     @property
     def output_names(self) -> list[str]:
-        """What scores are of, where there are several: classes, or a mean and a log scale."""
-        if self.classes is None or len(self.intercept) == 1:
+        """What scores are of: a prediction, a mean and a log scale, or classes."""
+        if self.classes is None:
             return list(self.fitted_loss.output_names)
-        return [str(label) for label in self.classes]
+        if self.fitted_loss.is_ordered:
+            return [f"above {self.classes[0]}"]
+        codes = self.fitted_loss.positive_codes(len(self.classes))
+        return [str(self.classes[int(code)]) for code in codes]
 
     @property
     def output_head(self) -> str:

@@ -18,7 +18,7 @@ from ..._util.threads import evenly_spaced
 from ...data.columns import Column
 from ...data.sources import Source
 from ..inputs import numbers_in_text, real_targets, targets_of, weights_of
-from ..losses import BinomialCounts, Loss
+from ..losses import LINKS, BinomialCounts, Loss
 from .base import GeneralizedAdditiveModel
 from .model_check import GamCheck
 from .predictor import check_exposure_has_use, check_exposures, warn_without_exposure
@@ -145,9 +145,6 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
     def intercept_(self) -> float:
         """b."""
         return float(self.predictor_.intercept[0])
-
-    def _output_names(self) -> list[str]:
-        return list(self._loss.output_names)
 
     @all_or_nothing
     def fit(
@@ -284,7 +281,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         if not return_std:
             return predictions
         errors = self._score_errors(X)[:, 0]
-        return predictions, units * self.loss_.mean_slope(scores[:, 0]) * errors
+        slope = LINKS[self._link].slope(self.loss_.mean(scores[:, 0]))
+        return predictions, units * slope * errors
 
     def predict_scale(self, X: Any, return_std: bool = False) -> Any:
         """Predict the standard deviation of observations, of ``loss="location_scale"``.

@@ -145,9 +145,6 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         """0."""
         return float(self.predictor_.intercept[0])
 
-    def _output_names(self) -> list[str]:
-        return ["log hazard"]
-
     def _settings(self) -> GamSettings:
         return replace(super()._settings(), eliminates_levels=False)  # risk sets couple them
 

@@ -23,7 +23,6 @@ from scipy.linalg import (
     LinAlgWarning,
     cho_factor,
     cho_solve,
-    lapack,
     solve_triangular,
 )
 from scipy.linalg import eigh as host_eigh
@@ -33,9 +32,6 @@ from ..._util.arguments import is_number
 from ..._util.devices import solving_device, to_device, to_host
 from ...stats import Moments
 
-# Columns per row from which the factor of few columns, and its eigenvalues, cost no more operations
-# than one Cholesky factor of all: (3 r² k + 9 r³) against k³/3.
-COLUMNS_PER_ROW = 4
 CHOLESKY_UP_TO = 16  # strengths, above which one eigendecomposition is cheaper
 # Range in which the evidence is maximised, in units of the largest eigenvalue: from the rounding
 # of the eigenvalues to where the fit explains less than 1e-8 of the targets' scatter.
@@ -95,7 +91,7 @@ class Spectrum:
     values : ndarray of shape (r,)
         Λ, not negative.
     axes : ndarray of shape (k, r), or None for the identity
-        Q; of few rows, without columns of eigenvalue zero.
+        Q.
     c : ndarray of shape (t, r)
         b in the eigenbasis, Qᵀb for each target.
     yy : ndarray of shape (t,)
@@ -179,14 +175,8 @@ def spectrum_of(stats: Moments, columns: np.ndarray, diagonal: bool = False) -> 
         m = stats.m[columns]
         values = stats.H[columns, columns] - m * m / stats.weight
         return Spectrum(np.maximum(values, 0.0), None, B, yy, stats.weight)
-    decompose = _eigh_of_low_rank if _has_few_rows(stats, columns) else _eigh
-    values, axes = decompose(_part(stats.scatter(), columns))
+    values, axes = _eigh(_part(stats.scatter(), columns))
     return Spectrum(np.maximum(values, 0.0), axes, B @ axes, yy, stats.weight)
-
-
-def _has_few_rows(stats: Moments, columns: np.ndarray) -> bool:
-    """Whether the rank of the scatter is so low that it pays, where SciPy solves."""
-    return COLUMNS_PER_ROW * stats.n <= len(columns) and solving_device() is None
 
 
 def evidence_alpha(spectra: list[Spectrum]) -> tuple[float, float]:
@@ -241,10 +231,9 @@ def ridge_path(
     A Cholesky factorisation takes k³/3 operations at the speed of products, an eigendecomposition
     some 30 times as long but once for all α: few α are factorised, many share the spectrum, as do
     α = 0 (which may need the solution of least norm), α below the rounding of A (whose factor may
-    not exist), a diagonal A (which costs nothing) and one of few rows (which costs little).
+    not exist) and a diagonal A (which costs nothing).
     """
-    few = len(alphas) <= CHOLESKY_UP_TO and not _has_few_rows(stats, columns)
-    if few and not diagonal:
+    if len(alphas) <= CHOLESKY_UP_TO and not diagonal:
         A, B = _part(stats.scatter(), columns), stats.cross()[:, columns]
         if _has_factor(A, float(np.min(alphas))):
             return np.array([_cholesky_solution(A, B, alpha) for alpha in alphas])
@@ -278,19 +267,6 @@ def _eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     values, vectors = torch.linalg.eigh(to_device(A, device))
     return to_host(values), to_host(vectors)
-
-
-def _eigh_of_low_rank(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues above rounding (ascending) and their vectors, from A = LLᵀ with few columns.
-
-    The Cholesky factor with pivots ends where rounding begins, and LᵀL has the eigenvalues of A.
-    """
-    factor, pivots, rank, _ = lapack.dpstrf(A, lower=1)
-    root = np.zeros((len(A), rank))
-    root[pivots - 1] = np.tril(factor[:, :rank])
-    values, vectors = _eigh(root.T @ root)
-    keep = significant(values)
-    return values[keep], root @ (vectors[:, keep] / np.sqrt(values[keep]))
 
 
 def _cholesky_solution(A: np.ndarray, B: np.ndarray, alpha: float) -> np.ndarray:

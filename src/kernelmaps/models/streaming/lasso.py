@@ -264,7 +264,7 @@ class StreamingLassoClassifier(LassoModel, StreamingClassification):
     Attributes
     ----------
     classes_ : ndarray
-        Sorted labels; for an indicator matrix, the numbers of its columns.
+        Sorted labels.
     coef_, intercept_ : ndarray of shape (c, D) and (c,); (1, D) and (1,) for two classes
         On the features; one against one, of the pairs of classes (0, 1), (0, 2), …
     alpha_ : float

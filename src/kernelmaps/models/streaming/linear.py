@@ -3,44 +3,40 @@
 `LinearProblem` gives the models of all sizes and all α as functions of the sums, and the best. What
 differs between the models is the penalty: their other base class (`RidgeModel`, `LassoModel`)
 computes the weights (`_solve_path`), checks its parameters (`_check_penalty`, `_check_features`),
-and may have criteria other than folds to choose by (`_criteria`, `_errors_by`) and rules for α
-(`_alpha_rules`, `_best_alpha`).
+and may have a criterion other than folds to choose by (`_criteria`, `_errors_by_gcv`) and rules
+for α (`_alpha_rules`, `_best_alpha`).
 
 `StreamingRegression` and `StreamingClassification` have fit, partial_fit and predict. Classes are
-targets 0 and 1 in the statistics; what is learned is that of targets −1 and 1. Rows with any number
-of labels have indicator matrices as targets, and a score for each label.
+targets 0 and 1 in the statistics; what is learned is that of targets −1 and 1.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, TypeGuard, cast
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.linalg import block_diag
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
-from sklearn.utils import Tags, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils import Tags
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ..._util import schema
 from ..._util.arguments import check_choice, is_number
 from ..._util.devices import refuse_gpu_array, to_host
 from ..._util.schema import array, instance, integer, many, optional, record, saved
-from ..._util.sparse import dense
 from ..._util.storage import all_or_nothing
 from ...data import Source
 from ...data.sources import SlicedSource
 from ...stats import FoldMoments, KernelMoments, Moments
 from ...stats.moments import Target
-from ..decision import ScoresAnywhere, best_labels, class_pairs, count_votes, indicators
+from ..decision import ScoresAnywhere, best_labels, class_pairs, count_votes
 from ..solvers.quadratic import (
-    COLUMNS_PER_ROW,
     check_rows,
     component_count,
     principal_axes,
@@ -48,28 +44,9 @@ from ..solvers.quadratic import (
 )
 from . import rows
 
+# Columns per row from which the basis of the rows costs no more than one Cholesky factor.
+COLUMNS_PER_ROW = 4
 LEAST_COLUMNS = 200  # that few rows are rotated for: below, there are few milliseconds to save
-
-
-@dataclass(frozen=True)
-class Path:
-    """Models for every PCA size and every regularisation, from the same statistics.
-
-    For classes the targets are one-hot, 0 and 1.
-
-    Attributes
-    ----------
-    n_components : list
-        Sizes (None: no PCA).
-    alphas : ndarray
-    coef : ndarray of shape (n_sizes, n_alphas, n_targets, D)
-    intercept : ndarray of shape (n_sizes, n_alphas, n_targets)
-    """
-
-    n_components: list[Any]
-    alphas: np.ndarray
-    coef: np.ndarray
-    intercept: np.ndarray
 
 
 @record
@@ -190,9 +167,7 @@ class LinearProblem:
         coef = W if self.back is None else W @ self.back[:, columns].T
         return coef, np.concatenate(intercepts, axis=-1), n_iter
 
-    def best_solution(
-        self, sizes: list[Any], second_pass: Callable[[Any], Any] | None
-    ) -> LinearSolution:
+    def best_solution(self, sizes: list[Any]) -> LinearSolution:
         """The model of the best size and α, by the rule or by errors on rows left out."""
         model, candidates = self.model, self.candidates(sizes)
         size, results = 0, None
@@ -207,7 +182,7 @@ class LinearProblem:
             alpha = float(model._alphas()[0])
         else:
             alphas = model._alphas()
-            errors = self._errors(candidates, alphas, second_pass)
+            errors = self._errors(candidates, alphas)
             size, best = (int(i) for i in np.unravel_index(np.argmin(errors), errors.shape))
             alpha = float(alphas[best])
             results = {"alpha": alphas, "n_components": sizes, "mean_squared_error": errors}
@@ -216,15 +191,12 @@ class LinearProblem:
         count = self.count_components(columns)
         return LinearSolution(coef, intercept, alpha, count, results, n_iter)
 
-    def _errors(
-        self, candidates: list[np.ndarray], alphas: np.ndarray, second_pass: Any
-    ) -> np.ndarray:
+    def _errors(self, candidates: list[np.ndarray], alphas: np.ndarray) -> np.ndarray:
         """Mean squared error of every size and α on rows that were not used."""
         model, validation = self.model, self.model.validation
         name = type(model).__name__
         if validation in model._criteria:
-            problems = model._problems(self.total)
-            return model._errors_by(validation, self, problems, candidates, alphas, second_pass)
+            return model._errors_by_gcv(self, model._problems(self.total), candidates, alphas)
         if not isinstance(validation, Integral) or not self.folds:
             raise ValueError(
                 f"{name}: the statistics were folded without folds, so validation={validation} "
@@ -286,13 +258,12 @@ class StreamingLinear(BaseEstimator):
     )
 
     _target: ClassVar[Target] = "real"  # of the statistics
-    _y_options: ClassVar[dict[str, Any]] = {"multi_output": True}  # of scikit-learn's checks
+    _y_options: ClassVar[dict[str, Any]] = {}  # of scikit-learn's checks
     feature_map_ = property(rows.fitted_maps)
     n_samples_seen_ = property(rows.count_rows_seen)
     __getstate__ = rows.portable_state
     # Without annotations, which would make parameters of them: maps and rows of the fit.
     _fitted_maps = cast("rows.Features", None)
-    _on_codes = False  # whether the first rows were codes
     _rows_on = cast("str | None", None)  # device of the tensor that was fitted
     device = cast("Any", None)
     precision = cast("str | None", None)
@@ -324,12 +295,9 @@ class StreamingLinear(BaseEstimator):
 
     # ---- fitting ----------------------------------------------------------------------------
 
-    def _fit(
-        self, X: Any, y: Any, sample_weight: Any, unlabeled: Any, classes: Any, client: Any,
-        options: rows.FoldOptions,
-    ) -> Self:  # fmt: skip
+    def _fit(self, X: Any, y: Any, sample_weight: Any, unlabeled: Any, classes: Any) -> Self:
         source = rows.open_rows(self, X, y, sample_weight, reset=True, supervised=True)
-        source, extra = source.with_client(client), None
+        extra = None
         self._begin(source)
         features = self._fitted_maps
         if unlabeled is not None:
@@ -338,17 +306,13 @@ class StreamingLinear(BaseEstimator):
                     f"{type(self).__name__}: unlabeled= serves the PCA, but n_components is None"
                 )
             extra = rows.open_rows(self, unlabeled, reset=False, supervised=False)
-            extra = extra.with_client(client if extra.parts else None)
         several = features.several and self._has_pca()
-        if several or self._wants_loo():
-            source.keep_chunks()
         if several:
-            features = self._fit_kernel_pca(source, extra, options)
-        zero = self._empty(features, classes)
-        self.stats_ = rows.fold_rows(self, source, zero, features, options, "moments")
+            source.keep_chunks()
+            features = self._fit_kernel_pca(source, extra)
+        self.stats_ = rows.fold_rows(self, source, self._empty(features, classes), features)
         if extra is not None and not several:
-            zero = Moments(tag=features.tag)
-            unlabelled = rows.fold_rows(self, extra, zero, features, options, "unlabeled")
+            unlabelled = rows.fold_rows(self, extra, Moments(tag=features.tag), features)
             self._pca_stats = unlabelled.merge(self._total().features_only())
         problem = None
         if self._has_few_rows(source):
@@ -356,8 +320,7 @@ class StreamingLinear(BaseEstimator):
             features = rows.Features([rows.Part(None, None)])
             stats = rows.fold_rows(self, source, self._empty(features, classes), features)
             problem = LinearProblem.in_span_of_rows(self, stats, axes)
-        self._solve(lambda loo: rows.fold_rows(self, source, loo, features, options), problem)
-        options.remove_files()
+        self._solve(problem)
         return self
 
     def _begin(self, source: Source) -> None:
@@ -369,8 +332,7 @@ class StreamingLinear(BaseEstimator):
                 "the target in the file, or chunks (X, y)"
             )
         self._check_features(self._fitted_maps.kernel_of_feature, self._has_pca())
-        is_column = self._target == "class" and y.shape[1:] == (1,)  # of labels
-        self._y_ndim, self._solution = 1 if is_column else y.ndim, None
+        self._y_ndim, self._solution = 1 if self._target == "class" else y.ndim, None
         self._pca_stats = self._axes = None
 
     def _empty(self, features: rows.Features, classes: Any = None, **options: Any) -> Any:
@@ -379,17 +341,14 @@ class StreamingLinear(BaseEstimator):
         by_folds = self._chooses() and isinstance(self.validation, Integral)
         return FoldMoments.empty(zero, int(self.validation)) if by_folds else zero
 
-    def _fit_kernel_pca(
-        self, source: Source, extra: Source | None, options: rows.FoldOptions
-    ) -> rows.Features:
+    def _fit_kernel_pca(self, source: Source, extra: Source | None) -> rows.Features:
         """First pass of Algorithm 4: a PCA of each kernel alone (errata 2.22)."""
         name, features = type(self).__name__, self._fitted_maps
         zeros = [Moments(tag=kernel.tag) for kernel in features.parts]
         stats = KernelMoments(zeros, features.widths)
-        stats = rows.fold_rows(self, source, stats, features, options, "pca")
+        stats = rows.fold_rows(self, source, stats, features)
         if extra is not None:
-            zero = stats.zero()
-            stats.merge(rows.fold_rows(self, extra, zero, features, options, "pca-unlabeled"))
+            stats.merge(rows.fold_rows(self, extra, stats.zero(), features))
         self._axes = []
         for kernel, moments in zip(features.parts, stats.parts):
             check_rows(self, moments)
@@ -460,52 +419,23 @@ class StreamingLinear(BaseEstimator):
         out._solve()
         return out
 
-    def path(self, alphas: Sequence[float], n_components: Sequence[Any] | None = None) -> Path:
-        """Compute the models for all sizes and strengths at once; no row is read again.
-
-        Parameters
-        ----------
-        alphas : sequence of float
-            Strengths of the penalty.
-        n_components : sequence of int, optional
-            PCA sizes; by default that of the estimator.
-
-        Returns
-        -------
-        Path
-            Coefficients and intercepts by size, strength and target.
-        """
-        check_is_fitted(self, "stats_")
-        alphas = np.asarray(alphas, dtype=np.float64)
-        sizes = self._sizes() if n_components is None else list(n_components)
-        if not sizes:
-            raise ValueError(f"{type(self).__name__}.path: n_components holds no size.")
-        problem = LinearProblem.project(self, sizes)
-        models = [problem.solve(columns, alphas)[:2] for columns in problem.candidates(sizes)]
-        return Path(sizes, alphas, *map(np.array, zip(*models)))
-
     def _has_few_rows(self, source: Source) -> TypeGuard[SlicedSource]:
         """Whether rows are so few that it pays to solve in their span."""
         on_device = isinstance(source, rows.DeviceRows) or self.device is not None
         if on_device or not isinstance(source, SlicedSource):
             return False
         width, by_rule = sum(self._fitted_maps.widths), self._has_alpha_rule()
-        # The basis of n rows costs more than one Cholesky factor if 4 n > D, and less than several.
         most = width if self._chooses() or by_rule else width // COLUMNS_PER_ROW
         is_penalised = by_rule or bool(self._alphas().min() > 0)
         single = not (self._has_pca() or self._fitted_maps.several)
         is_small = width >= LEAST_COLUMNS and source.n_rows < most
         return is_small and self._is_rotation_invariant and is_penalised and single
 
-    def _solve(
-        self,
-        second_pass: Callable[[Any], Any] | None = None,
-        problem: LinearProblem | None = None,
-    ) -> None:
+    def _solve(self, problem: LinearProblem | None = None) -> None:
         sizes = self._sizes()
         with rows.solve_on_device(self):
             problem = LinearProblem.project(self, sizes) if problem is None else problem
-            self._solution = problem.best_solution(sizes, second_pass)
+            self._solution = problem.best_solution(sizes)
 
     # ---- parameters -------------------------------------------------------------------------
 
@@ -529,9 +459,6 @@ class StreamingLinear(BaseEstimator):
         if self._has_alpha_rule():
             return False
         return len(self._alphas()) > 1 or len(self._sizes()) > 1
-
-    def _wants_loo(self) -> bool:
-        return self._chooses() and self.validation == "loo"
 
     def _has_pca(self, sizes: list[Any] | None = None) -> bool:
         sizes = self._sizes() if sizes is None else sizes
@@ -608,15 +535,13 @@ class StreamingRegression(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Stre
     @all_or_nothing
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, unlabeled: Any = None,
-        client: Any = None, checkpoint: rows.PathLike | None = None, checkpoint_every: int = 1,
     ) -> Self:  # fmt: skip
         """Read all rows once and solve.
 
         Parameters
         ----------
-        X : array, sparse matrix, path, iterable of chunks, Dask collection, …, or Codes
-            Whatever `kernelmaps.data.open_source` opens; or codes of an `AnchorMap`, which is
-            then the fitted `feature_map`, and which decodes them block by block.
+        X : array, sparse matrix, path, iterable of chunks, Dask collection, …
+            Whatever `kernelmaps.data.open_source` opens.
         y : array-like of shape (n,) or (n, t), str or None
             Targets; the name of a column or dataset in files that have names; None if the chunks
             or the file carry them.
@@ -625,27 +550,20 @@ class StreamingRegression(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Stre
         unlabeled : array, path, …, optional
             More rows, without targets, for the PCA alone: the paper's PCA on training and test
             rows. Their Hessian does not enter the regression (errata 2.23).
-        client : distributed.Client or str, optional
-            Whose workers fold a Dask collection; a string is the address of a scheduler. By
-            default, it is folded where Dask computes it.
-        checkpoint, checkpoint_every : path, int
-            Where and how often (in blocks) the state is kept; an interrupted fit continues from
-            there. Files with this name and a suffix per pass are removed when the fit is done.
 
         Returns
         -------
         self
             The fitted model.
         """
-        options = rows.FoldOptions(checkpoint, checkpoint_every)
-        return self._fit(X, y, sample_weight, unlabeled, None, client, options)
+        return self._fit(X, y, sample_weight, unlabeled, None)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Add one chunk of rows; the model is solved when it is next used.
 
         Parameters
         ----------
-        X : array-like, sparse matrix or Codes
+        X : array-like or sparse matrix
             Rows of the chunk.
         y : array-like of shape (n,) or (n, t)
             Targets.
@@ -677,7 +595,7 @@ class StreamingRegression(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Stre
 
         Parameters
         ----------
-        X : array-like, sparse matrix, path, iterable of chunks, Dask collection, …, or Codes
+        X : array-like, sparse matrix, path, iterable of chunks, Dask collection, …
             Rows.
 
         Returns
@@ -700,19 +618,17 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
     @all_or_nothing
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, classes: Any = None,
-        unlabeled: Any = None, client: Any = None,
-        checkpoint: rows.PathLike | None = None, checkpoint_every: int = 1,
+        unlabeled: Any = None,
     ) -> Self:  # fmt: skip
         """Read all rows once and solve.
 
         Parameters
         ----------
-        X : array, sparse matrix, path, iterable of chunks, Dask collection, …, or Codes
-            Whatever `kernelmaps.data.open_source` opens; or codes of an `AnchorMap`, which is
-            then the fitted `feature_map`, and which decodes them block by block.
-        y : array-like of shape (n,) or (n, n_labels), str or None
-            Labels, or an indicator matrix of zeros and ones for rows with several labels; the name
-            of a column in files that have names; None if the chunks or the file carry them.
+        X : array, sparse matrix, path, iterable of chunks, Dask collection, …
+            Whatever `kernelmaps.data.open_source` opens.
+        y : array-like of shape (n,), str or None
+            Labels; the name of a column in files that have names; None if the chunks or the file
+            carry them.
         sample_weight : array-like, str or None
             A weight of 2 is a row that occurs twice.
         classes : array-like, optional
@@ -720,33 +636,25 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
         unlabeled : array, path, …, optional
             More rows, without labels, for the PCA alone: the paper's PCA on training and test
             rows. Their Hessian does not enter the regression (errata 2.23).
-        client : distributed.Client or str, optional
-            Whose workers fold a Dask collection; a string is the address of a scheduler. By
-            default, it is folded where Dask computes it.
-        checkpoint, checkpoint_every : path, int
-            Where and how often (in blocks) the state is kept; an interrupted fit continues from
-            there. Files with this name and a suffix per pass are removed when the fit is done.
 
         Returns
         -------
         self
             The fitted classifier.
         """
-        options = rows.FoldOptions(checkpoint, checkpoint_every)
-        return self._fit(X, y, sample_weight, unlabeled, classes, client, options)
+        return self._fit(X, y, sample_weight, unlabeled, classes)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Add one chunk of rows; the model is solved when it is next used.
 
         Parameters
         ----------
-        X : array-like, sparse matrix or Codes
+        X : array-like or sparse matrix
             Rows of the chunk.
-        y : array-like of shape (n,) or (n, n_labels)
-            Labels, or an indicator matrix.
+        y : array-like of shape (n,)
+            Labels.
         classes : array-like
-            All labels: required in the first call, as in scikit-learn. Not for indicator matrices,
-            whose columns are the labels.
+            All labels: required in the first call, as in scikit-learn.
         sample_weight : array-like, optional
             Weights of the rows.
 
@@ -756,10 +664,7 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
             The classifier of all rows so far.
         """
         is_first, classes = not hasattr(self, "stats_"), rows.copy_to_host(classes)
-        several = (
-            sp.issparse(y) or np.asarray(rows.copy_to_host(y)).ndim == 2
-        )  # an indicator matrix
-        if is_first and classes is None and not several:
+        if is_first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         labels = None if is_first or classes is None else np.unique(classes)
         if labels is not None and not np.array_equal(labels, self.classes_):
@@ -771,39 +676,19 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
         return self
 
     def _check_y(self, y: Any) -> np.ndarray:
-        y = dense(y)
-        if y.ndim == 2 and y.shape[1] == 1:
-            y = column_or_1d(y, warn=True)
         check_classification_targets(y)
-        if y.ndim == 2 and type_of_target(y) != "multilabel-indicator":
-            raise ValueError(
-                f"{type(self).__name__}: y must be a vector of labels, or an indicator matrix of "
-                f"zeros and ones for rows with several labels; found shape {y.shape}"
-            )
         return y
 
     def _empty(self, features: rows.Features, classes: Any = None, **options: Any) -> Any:
-        name = type(self).__name__
-        if self._multilabel and (classes is not None or self.multi_class == "ovo"):
-            raise ValueError(
-                f"{name}: the labels of an indicator matrix are its columns, and they do not "
-                "exclude each other: leave classes out, and use multi_class='ovr'"
-            )
-        by_class = self.multi_class == "ovo"
-        return super()._empty(features, classes, by_class=by_class, multilabel=self._multilabel)
+        return super()._empty(features, classes, by_class=self.multi_class == "ovo")
 
-    @property
-    def _multilabel(self) -> bool:
-        """Whether the targets are indicator matrices."""
-        return getattr(self, "_y_ndim", 1) == 2
-
-    def _solve(self, second_pass: Any = None, problem: LinearProblem | None = None) -> None:
+    def _solve(self, problem: LinearProblem | None = None) -> None:
         if len(self.classes_) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs rows of at least 2 classes; the data contain only "
                 f"one class: {self.classes_.tolist()}"
             )
-        super()._solve(second_pass, problem)
+        super()._solve(problem)
 
     @property
     def classes_(self) -> np.ndarray:
@@ -833,47 +718,35 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        name = type(self).__name__
         check_choice(self, "multi_class", self.multi_class, ("ovr", "ovo"))
-        if self.multi_class == "ovo" and self._wants_loo():
-            raise ValueError(
-                f"{name}: validation='loo' is not there for multi_class='ovo'; use 'gcv' or a "
-                "number of folds"
-            )
 
     # ---- what is learned --------------------------------------------------------------------
-
-    @property
-    def _has_one_score(self) -> bool:
-        """Whether there are two classes, of which the second one's score says all."""
-        return len(self.classes_) == 2 and not self._multilabel
 
     @property
     def coef_(self) -> np.ndarray:
         """β for targets ±1, on the features."""
         coef = 2.0 * self._find_solution().coef  # from targets 0 and 1 to −1 and 1
-        return coef[1:] if self._has_one_score else coef
+        return coef[1:] if len(self.classes_) == 2 else coef
 
     @property
     def intercept_(self) -> np.ndarray:
         """Intercepts for targets ±1."""
         intercept = 2.0 * self._find_solution().intercept - 1.0
-        return intercept[1:] if self._has_one_score else intercept
+        return intercept[1:] if len(self.classes_) == 2 else intercept
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Compute the scores of rows from any source.
 
         Parameters
         ----------
-        X : array-like, sparse matrix, path, iterable of chunks, Dask collection, …, or Codes
+        X : array-like, sparse matrix, path, iterable of chunks, Dask collection, …
             Rows.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            One column for each label of an indicator matrix, one for two classes, for the second
-            of them. One against one, the votes for each class, ties broken by the scores of the
-            pairs.
+            One column for two classes, for the second of them. One against one, the votes for each
+            class, ties broken by the scores of the pairs.
         """
         scores = self._class_scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
@@ -884,25 +757,19 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
         if self._pairwise:
             refuse_gpu_array(X, f"{type(self).__name__} one against one", "Pass X.cpu().numpy()")
             return count_votes(to_host(scores), len(self.classes_))
-        return scores[:, 1:] if self._has_one_score else scores
+        return scores[:, 1:] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the labels of rows from any source.
 
         Parameters
         ----------
-        X : array-like, sparse matrix, path, iterable of chunks, Dask collection, …, or Codes
+        X : array-like, sparse matrix, path, iterable of chunks, Dask collection, …
             Rows.
 
         Returns
         -------
-        ndarray of shape (n_samples,), or (n_samples, n_labels) after an indicator matrix
-            Labels; of several, the indicators of those with a positive score.
+        ndarray of shape (n_samples,)
+            Labels.
         """
-        scores = self._class_scores(X)
-        return indicators(scores) if self._multilabel else best_labels(self, scores)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = self.multi_class != "ovo"
-        return tags
+        return best_labels(self, self._class_scores(X))

@@ -114,29 +114,20 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     __getstate__ = rows.portable_state
     # Without annotations, which would make parameters of them: maps and rows of the fit.
     _fitted_maps = cast("rows.Features", None)
-    _on_codes = False  # whether the first rows were codes
     _rows_on = cast("str | None", None)  # device of the tensor that was fitted
     _axes = cast("PrincipalAxes | None", None)  # None until they are asked for
 
     @all_or_nothing
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, client: Any = None,
-        checkpoint: rows.PathLike | None = None, checkpoint_every: int = 1,
-    ) -> Self:  # fmt: skip
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Read all rows once and compute their components.
 
         Parameters
         ----------
-        X : array, sparse matrix, path, iterable of chunks, Dask collection, …, or Codes
-            Whatever `kernelmaps.data.open_source` opens; or codes of an `AnchorMap`, which is
-            then the fitted `feature_map`, and which decodes them block by block.
+        X : array, sparse matrix, path, iterable of chunks, Dask collection, …
+            Whatever `kernelmaps.data.open_source` opens.
         y : ignored
         sample_weight : array-like, optional
             A weight of 2 is a row that occurs twice.
-        client : distributed.Client or str, optional
-            Whose workers fold a Dask collection; a string is the address of a scheduler.
-        checkpoint, checkpoint_every : path, int
-            Where and how often the state is kept; an interrupted fit continues from there.
 
         Returns
         -------
@@ -144,15 +135,11 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             The fitted model.
         """
         source = rows.open_rows(self, X, None, sample_weight, reset=True, supervised=False)
-        source, options = source.with_client(client), rows.FoldOptions(checkpoint, checkpoint_every)
         rows.begin_fit(self, source)
         features = self._fitted_maps
-        self.stats_ = rows.fold_rows(
-            self, source, self._empty(features), features, options, "moments"
-        )
+        self.stats_ = rows.fold_rows(self, source, self._empty(features), features)
         self._discard_solution()
         self._decompose()
-        options.remove_files()
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -160,7 +147,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
         Parameters
         ----------
-        X : array-like, sparse matrix or Codes
+        X : array-like or sparse matrix
             Rows of the chunk.
         y : ignored
         sample_weight : array-like, optional
@@ -265,7 +252,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
         Parameters
         ----------
-        X : array-like, sparse matrix, Codes, or another source of rows
+        X : array-like, sparse matrix, or another source of rows
             Rows.
 
         Returns

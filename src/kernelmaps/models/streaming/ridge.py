@@ -8,20 +8,15 @@ memory, whatever n.
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from scipy.stats import t as student_t
-from sklearn.utils.validation import check_is_fitted
 
 from ..._util.arguments import check_number, refuse_masked
 from ..._util.devices import is_tensor, join, to_host
-from ..._util.sparse import dense
-from ...certificate import Certificate
 from ...stats import Moments
 from ...stats.moments import cast_like, to_columns
 from ..solvers import quadratic
@@ -36,77 +31,6 @@ from .linear import LinearProblem, StreamingClassification, StreamingRegression
 LEAST_RESIDUAL_DF = 0.5
 
 
-class LeaveOneOut:
-    """Σ w (y − f₋ᵢ(x))² for every size and every α, as statistics that can be folded.
-
-    The fit without row i is never made: with the leverage of a weighted row
-
-        h_i(α) = w_i (1/W + Σ_j p_ij² / (λ_j + α)),   p_i = axesᵀ (z_i − z̄),
-
-    where 1/W is the intercept's share, y_i − f₋ᵢ(x_i) = (y_i − f(x_i)) / (1 − h_i). The PCA, which
-    has not seen the targets, is held fixed. Leverages are not sums over rows, hence the second
-    pass; all α and targets share it.
-
-    Parameters
-    ----------
-    at : LinearProblem
-        That in whose coordinates `spectra` are.
-    spectra : sequence of (columns, Spectrum)
-        One for each size.
-    alphas : ndarray
-    """
-
-    shift = ()  # nothing to be centred on: see `fold`
-
-    def __init__(
-        self,
-        base: LinearProblem,
-        spectra: Sequence[tuple[np.ndarray, Spectrum]],
-        alphas: np.ndarray,
-    ) -> None:
-        stats, self.projection = base.total, base.projection
-        self.tag, self.classes, self.multilabel = stats.tag, stats.classes, stats.multilabel
-        self.mean, self.y_mean, self.weight = stats.mean, stats.y_mean, stats.weight
-        self.spectra, self.alphas = spectra, alphas
-        self.errors = np.zeros((len(spectra), len(alphas)))
-
-    def zero(self) -> Self:
-        """Return the same question without an answer."""
-        out = copy.copy(self)
-        out.errors = np.zeros_like(self.errors)
-        return out
-
-    def merge(self, other: Self) -> Self:
-        """Add the errors of other rows."""
-        self.errors += other.errors
-        return self
-
-    def to_host(self) -> Self:
-        """Errors are numbers of the host already."""
-        return self
-
-    def partial(self, Z: Any, y: Any, w: Any = None, start: int = 0) -> Self:
-        """Errors of one block."""
-        out, Z = self.zero(), to_host(Z) if is_tensor(Z) else Z
-        kind = np.float32 if Z.dtype == np.float32 else np.float64
-        w = np.ones(Z.shape[0]) if w is None else np.asarray(w, dtype=np.float64)
-        C = dense(Z if self.projection is None else Z @ self.projection.astype(kind))
-        C = C - self.mean.astype(kind)
-        one_hot = self.classes is not None and not self.multilabel
-        Y = (np.asarray(y)[:, None] == self.classes if one_hot else to_columns(y)) - self.y_mean
-        for s, (columns, spectrum) in enumerate(self.spectra):
-            P = C[:, columns]
-            P = P if spectrum.axes is None else P @ spectrum.axes.astype(kind)
-            inverse = np.array([spectrum._inverse(alpha) for alpha in self.alphas])
-            leverage = w[:, None] * (1 / self.weight + (P * P) @ inverse.T.astype(kind))
-            for a in range(len(self.alphas)):
-                residual = Y - P @ (spectrum.c * inverse[a]).T.astype(kind)
-                # A row that alone determines its fit has h = 1 and says nothing about α.
-                factor = w / np.maximum(1.0 - leverage[:, a], np.finfo(float).eps) ** 2
-                out.errors[s, a] = float((factor[:, None] * residual**2).sum())
-        return out
-
-
 @dataclass(eq=False, repr=False)
 class RidgeModel:
     """Ridge regression on statistics: one factorisation serves all targets, or all α as well."""
@@ -115,7 +39,7 @@ class RidgeModel:
     device: Any = None
     precision: str | None = None
 
-    _criteria: ClassVar[tuple[str, ...]] = ("loo", "gcv")
+    _criteria: ClassVar[tuple[str, ...]] = ("gcv",)
     _alpha_rules: ClassVar[tuple[str, ...]] = ("evidence",)
     _is_rotation_invariant = True
 
@@ -127,24 +51,13 @@ class RidgeModel:
             stats, columns, alphas, base.diagonal and stats is base.total
         ), 1
 
-    def _errors_by(
-        self, criterion: str, base: LinearProblem, problems: list[Moments],
-        candidates: list[np.ndarray], alphas: np.ndarray, second_pass: Any,
+    def _errors_by_gcv(
+        self, base: LinearProblem, problems: list[Moments], candidates: list[np.ndarray],
+        alphas: np.ndarray,
     ) -> np.ndarray:  # fmt: skip
-        """Generalised cross-validation or leave-one-out for every size and α."""
-        if criterion == "gcv":
-            spectra = [self._decompose(base, problems, columns) for columns in candidates]
-            return np.array([[sum(s.gcv(a) for s in some) for a in alphas] for some in spectra])
-        if second_pass is None:
-            raise ValueError(
-                f"{type(self).__name__}: leave-one-out needs a second pass over the rows, which "
-                "partial_fit, merge and refit do not have; use 'gcv' or a number of folds"
-            )
-        by_size = [
-            (columns, spectrum_of(base.total, columns, base.diagonal)) for columns in candidates
-        ]
-        loo = second_pass(LeaveOneOut(base, by_size, alphas))
-        return loo.errors / base.total.weight
+        """Generalised cross-validation for every size and α."""
+        spectra = [self._decompose(base, problems, columns) for columns in candidates]
+        return np.array([[sum(s.gcv(a) for s in some) for a in alphas] for some in spectra])
 
     def _best_alpha(
         self, base: LinearProblem, problems: list[Moments], columns: np.ndarray
@@ -175,10 +88,7 @@ class RidgePosterior:
 
         σ² g(z),   g(z) = 1/W + (z − z̄)ᵀ (A + αI)⁻¹ (z − z̄),   A = Σ w (z − z̄)(z − z̄)ᵀ.
 
-    This is Gaussian-process regression with the kernel ⟨φ(x), φ(y)⟩ σ²/α plus a constant. g(z_i)
-    times the weight of row i is its leverage h_i, and leaving row i out gives (Sherman–Morrison)
-
-        y_i − f₋ᵢ(z_i) = (y_i − f(z_i)) / (1 − h_i),   g₋ᵢ(z_i) = g(z_i) / (1 − h_i).
+    This is Gaussian-process regression with the kernel ⟨φ(x), φ(y)⟩ σ²/α plus a constant.
 
     Attributes
     ----------
@@ -295,10 +205,9 @@ class StreamingRidge(RidgeModel, StreamingRegression):
     n_components : int, float, sequence of int, or None
         PCA size, of each kernel if there are several; a fraction in (0, 1) of the variance; of a
         sequence, the best is chosen by `validation`; None for no PCA.
-    validation : int, "gcv" or "loo"
+    validation : int or "gcv"
         How to choose: by k folds of rows, whose sums are kept apart in the same pass and whose
-        held-out errors follow from them exactly; by generalised cross-validation, which needs
-        nothing more; or by exact leave-one-out, with a second pass over the rows. The criterion
+        held-out errors follow from them exactly, or by generalised cross-validation. The criterion
         is the squared error. The PCA, which does not see targets, is made once, of all rows.
     n_jobs : int, optional
         Threads; None means all.
@@ -411,7 +320,7 @@ class StreamingRidge(RidgeModel, StreamingRegression):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, path, iterable of chunks, Dask collection, …, or Codes
+        X : array-like, sparse matrix, path, iterable of chunks, Dask collection, …
             Rows.
         return_std : bool, default=False
             Whether the posterior standard deviations of f are returned, too: of the mean, as
@@ -444,7 +353,7 @@ class StreamingRidge(RidgeModel, StreamingRegression):
 
         Parameters
         ----------
-        X : array-like, sparse matrix, path, iterable of chunks, Dask collection, …, or Codes
+        X : array-like, sparse matrix, path, iterable of chunks, Dask collection, …
             Rows.
         level : float, default=0.95
             Probability that a new observation lies in its interval.
@@ -467,27 +376,19 @@ class StreamingRidge(RidgeModel, StreamingRegression):
         ends = np.stack([means - half, means + half], axis=-1)
         return ends[:, 0] if self._y_ndim == 1 else ends
 
-    def conformity_scores(
-        self, X: Any, y: Any, *, leave_one_out: bool = False, sample_weight: Any = None
-    ) -> np.ndarray:
+    def conformity_scores(self, X: Any, y: Any) -> np.ndarray:
         """Residuals of rows in units of the standard deviation of a new observation.
 
         They are |y − f(x)| / (σ √(1 + g(x))) for rows that the model was not fitted to (split
         conformal prediction: at least `level` of new rows lie in their intervals, on average over
-        calibration rows, if all these rows are exchangeable). With ``leave_one_out``, the rows are
-        those of the fit, and f and g are those of the model without the row, exactly, for one more
-        pass over the rows (the jackknife, which has no such guarantee, but needs no other rows).
+        calibration rows, if all these rows are exchangeable).
 
         Parameters
         ----------
-        X : array-like, sparse matrix, path, iterable of chunks, Dask collection, …, or Codes
+        X : array-like, sparse matrix, path, iterable of chunks, Dask collection, …
             Rows.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Their targets.
-        leave_one_out : bool, default=False
-            Whether the model was fitted to these rows.
-        sample_weight : array-like of shape (n_samples,), optional
-            The weights that the rows had in the fit; for ``leave_one_out``.
 
         Returns
         -------
@@ -496,7 +397,6 @@ class StreamingRidge(RidgeModel, StreamingRegression):
         """
         name = type(self).__name__
         refuse_masked(self, "y", y)
-        refuse_masked(self, "sample_weight", sample_weight)
         means, spread = map(to_host, self._means_and_spread(X))
         Y = to_columns(to_host(y))
         if Y.shape != means.shape:
@@ -504,19 +404,8 @@ class StreamingRidge(RidgeModel, StreamingRegression):
                 f"{name}.conformity_scores: y has shape {np.shape(y)}, and the predictions of X "
                 f"have shape {means.shape}"
             )
-        if sample_weight is not None and not leave_one_out:
-            raise ValueError(
-                f"{name}.conformity_scores: sample_weight holds weights of the fit, which only "
-                "leave_one_out=True needs"
-            )
-        residuals = np.abs(Y - means)
-        if leave_one_out:
-            w = 1.0 if sample_weight is None else to_columns(sample_weight)
-            # A row that alone determines its fit has leverage 1.
-            unexplained = np.maximum(1.0 - w * spread, np.finfo(np.float64).eps)
-            residuals, spread = residuals / unexplained, spread / unexplained
         variance = self._posterior().noise_variance(name)
-        scores = residuals / deviations(variance, 1.0 + spread)
+        scores = np.abs(Y - means) / deviations(variance, 1.0 + spread)
         return scores[:, 0] if self._y_ndim == 1 else scores
 
 
@@ -526,8 +415,7 @@ class StreamingRidgeClassifier(RidgeModel, StreamingClassification):
 
     With one-hot labels ZᵀY is a grouped sum of rows, so that n D additions serve any number of
     classes; after the eigendecomposition each class costs O(D²). Classes need not be known
-    beforehand in `fit`: statistics of a new class are zero until it is met. A row may have any
-    number of labels: y is then an indicator matrix, and each label is a problem of its own.
+    beforehand in `fit`: statistics of a new class are zero until it is met.
 
     Parameters
     ----------
@@ -543,10 +431,9 @@ class StreamingRidgeClassifier(RidgeModel, StreamingClassification):
     n_components : int, float, sequence of int, or None
         PCA size, of each kernel if there are several; a fraction in (0, 1) of the variance; of a
         sequence, the best is chosen by `validation`; None for no PCA.
-    validation : int, "gcv" or "loo"
+    validation : int or "gcv"
         How to choose: by k folds of rows, whose sums are kept apart in the same pass and whose
-        held-out errors follow from them exactly; by generalised cross-validation, which needs
-        nothing more; or by exact leave-one-out, with a second pass over the rows. The criterion
+        held-out errors follow from them exactly, or by generalised cross-validation. The criterion
         is the squared error of the one-hot
         targets. The PCA, which does not see targets, is made once, of all rows.
     n_jobs : int, optional
@@ -568,12 +455,12 @@ class StreamingRidgeClassifier(RidgeModel, StreamingClassification):
         Many classes one against the rest, or one against one, in the same pass: ZᵀZ of every class
         is kept apart, and the sums of a pair are those of its two classes. Votes decide, as in
         scikit-learn's `OneVsOneClassifier`. It takes D² numbers for every class, and a
-        factorisation for every pair; ``validation="loo"`` is not there for it.
+        factorisation for every pair.
 
     Attributes
     ----------
     classes_ : ndarray
-        Sorted labels; for an indicator matrix, the numbers of its columns.
+        Sorted labels.
     coef_, intercept_ : ndarray of shape (c, D) and (c,); (1, D) and (1,) for two classes
         On the features, as scikit-learn's RidgeClassifier; one against one, of the pairs of classes
         (0, 1), (0, 2), …
@@ -613,98 +500,3 @@ class StreamingRidgeClassifier(RidgeModel, StreamingClassification):
     >>> model.feature_names_in_.tolist(), model.predict(frame[:1]).tolist()
     (['east', 'north'], ['right'])
     """
-
-
-# ---- the error of the kernel, in predictions ----------------------------------------------------
-#
-# After Cortes, Mohri and Talwalkar, *On the impact of kernel approximation on learning accuracy*
-# (AISTATS 2010), who bound kernel ridge regression by ‖K' − K‖ κ M/(λ₀² m); here with an intercept,
-# with weights, with the approximate kernel in the prediction as well, and with what the fit knows.
-#
-# Let k̃, k̃' be the exact and the approximate kernel centred on the rows, K̃, K̃' their Gram matrices
-# scaled by the roots of the weights on both sides, k̃_x, k̃'_x the scaled columns of a new row x, and
-# |k' − k| ≤ ε for all pairs of rows. The centred models are f(x) − ȳ = k̃_xᵀu and
-# f'(x) − ȳ = k̃'_xᵀu' with u = (K̃ + αI)⁻¹ỹ, so that
-#
-#     f'(x) − f(x) = (k̃'_x − k̃_x)ᵀu' + k̃_xᵀ(K̃ + αI)⁻¹ (K̃ − K̃') u'.
-#
-# - u' are the scaled residuals over α: ‖u'‖ = √RSS / α, which the sums give.
-# - Centring is an orthogonal projection: ‖K̃ − K̃'‖ ≤ ε W and ‖k̃'_x − k̃_x‖ ≤ 2 ε √W.
-# - k̃_x = Φφ̃(x) with K̃ = ΦΦᵀ, and s/(s² + α) ≤ 1/(2√α) for each singular value s of Φ:
-#   ‖(K̃ + αI)⁻¹k̃_x‖ ≤ √k̃(x, x) / (2√α), where k̃(x, x) ≤ ‖φ'(x) − φ̄'‖² + 4ε.
-
-
-def prediction_error_bound(model: StreamingRidge, X: Any, *, kernel_error: float) -> np.ndarray:
-    r"""Bound the difference to the predictions of kernel ridge regression with the exact kernel.
-
-    If \|⟨φ(x), φ(y)⟩ − k(x, y)\| ≤ ε for all pairs of the rows of the fit and of `X`, then the
-    model's prediction f'(x) and the prediction f(x) of the same model (same α, an intercept without
-    penalty) with the kernel k differ by at most
-
-        √RSS/α · ε (2√W + W/2 · √((‖φ(x) − φ̄‖² + 4ε)/α)),
-
-    where RSS is the sum of squared residuals of the fit and W the sum of its weights. It is
-    computed in float64, without the rounding of the solution itself.
-
-    Parameters
-    ----------
-    model : StreamingRidge
-        Fitted with α > 0 and without a PCA.
-    X : array-like, sparse matrix, path, iterable of chunks, Dask collection, …
-        Rows.
-    kernel_error : float
-        ε. From a certificate of an additive map: its bound times the number of features, for rows
-        in its domain (``map.certificate_.inner`` is the smaller one of values in the fitted range).
-        Or a measured error, for a measured statement.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,) or (n_samples, n_targets)
-        Bounds in the units of the targets.
-
-    Notes
-    -----
-    It is a worst case over kernels and targets: differences that are seen are often a hundred or
-    more times smaller, because the errors of different pairs of rows cancel. It is useful where
-    maps are accurate: see the page on streaming models.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import kernelmaps as km
-    >>> X = np.random.default_rng(0).dirichlet(np.ones(4), 200)
-    >>> chi2 = km.DesignedMap("chi2", n_components=15).fit(X)
-    >>> model = km.StreamingRidge(10.0, chi2).fit(X, X[:, 0] ** 2)
-    >>> error = 4 * chi2.certificate_.inner.bound  # of four features in the fitted range
-    >>> bool((km.prediction_error_bound(model, X, kernel_error=error) < 1e-4).all())
-    True
-    """
-    name = "prediction_error_bound"
-    if not isinstance(model, StreamingRidge):
-        raise TypeError(f"{name} takes a fitted StreamingRidge, got {model!r}")
-    check_is_fitted(model, "stats_")
-    if isinstance(kernel_error, Certificate):
-        raise TypeError(
-            f"{name}: kernel_error is a number, got a certificate. Its bound is that of one "
-            "feature, and features add up: give certificate.bound * n_features"
-        )
-    check_number(name, "kernel_error", kernel_error, ">= 0", lambda e: e >= 0)
-    if model.n_components_ is not None:
-        raise ValueError(
-            f"{name}: the model has a PCA, which changes the kernel of its map. Fit it "
-            "with n_components=None"
-        )
-    alpha, posterior = model.alpha_, model._posterior()
-    if not alpha > 0:
-        raise ValueError(f"{name}: without a penalty (alpha=0) there is no bound")
-    mean = model._total().mean
-
-    def squared_distances(Z: Any) -> np.ndarray:
-        rows = to_host(Z) if is_tensor(Z) else dense(Z)
-        return ((rows.astype(np.float64) - mean) ** 2).sum(axis=1)[:, None]
-
-    distances = rows.map_blocks(model, X, squared_distances)
-    W, eps = posterior.weight, float(kernel_error)
-    factor = eps * (2 * np.sqrt(W) + 0.5 * W * np.sqrt((distances + 4 * eps) / alpha))
-    bounds = factor * np.sqrt(posterior.rss) / alpha
-    return bounds[:, 0] if model._y_ndim == 1 else bounds

@@ -12,10 +12,9 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,7 +32,7 @@ from ...data import Block, Source, open_source
 from ...data.columns import check_order, in_fit_order, without_named
 from ...data.sources import SlicedSource, sampled_rows
 from ...data.tables import is_in_memory
-from ...maps.codes import Codes, codes_of, refuse_plain_codes
+from ...maps.codes import Codes
 from ...stats import FoldMoments, Moments, choose_block_rows, fold
 from ...stats.folding import OnDevice, check_device, features_of
 from ...stats.moments import cast_like
@@ -74,10 +73,10 @@ class Part:
     width: int = saved(integer(1), default=0)
     axes: np.ndarray | None = saved(optional(array("f8", "width _")), default=None)
 
-    def transform(self, X: Any, *, coded: bool = False) -> Any:
-        """φ of this kernel, projected where there are axes; of rows, or of codes of its map."""
+    def transform(self, X: Any) -> Any:
+        """φ of this kernel, projected where there are axes."""
         X = X if self.columns is None else X[:, self.columns]
-        Z = X if self.map is None else self.map.decode(X) if coded else self.map.transform(X)
+        Z = X if self.map is None else self.map.transform(X)
         if not (is_tensor(Z) or sp.issparse(Z)):
             Z = np.asarray(Z)  # a map with set_output may give a DataFrame
         return Z if self.axes is None else multiply_rows(Z, self.axes)
@@ -104,12 +103,8 @@ class Features:
     parts: list[Part] = saved(schema.many(instance((Part,)), least=1))
 
     @classmethod
-    def fit(cls, feature_map: Any, block: Block, owner: str, *, coded: bool = False) -> Features:
-        """Fit what is not fitted yet, on the rows of `block`.
-
-        A fitted transformer is used as it is (codes always have one); an
-        unfitted one is cloned and fitted.
-        """
+    def fit(cls, feature_map: Any, block: Block, owner: str) -> Features:
+        """Fit what is not fitted yet, a clone, on the rows of `block`."""
         parts = []
         for columns, transformer, n_components in _list_kernels(feature_map, owner):
             columns = _resolve_columns(columns, block.X.shape[1], owner)
@@ -118,7 +113,7 @@ class Features:
             kernel = Part(columns, fitted, n_components)
             # Columns of φ are known to our maps, and seen in the first row of others.
             width = getattr(fitted, "_n_features_out", None) if hasattr(fitted, "spec_") else None
-            width = width or kernel.transform(block.X[:1], coded=coded).shape[1]
+            width = width or kernel.transform(block.X[:1]).shape[1]
             parts.append(replace(kernel, width=int(width)))
         return cls(parts)
 
@@ -148,9 +143,9 @@ class Features:
         """Content hash of the whole."""
         return hashlib.sha256(repr([kernel.tag for kernel in self.parts]).encode()).hexdigest()
 
-    def transform(self, X: Any, *, coded: bool = False) -> Any:
-        """φ(X), dense unless all kernels are sparse; of rows, or of codes of the one map."""
-        blocks = [kernel.transform(X, coded=coded) for kernel in self.parts]
+    def transform(self, X: Any) -> Any:
+        """φ(X), dense unless all kernels are sparse."""
+        blocks = [kernel.transform(X) for kernel in self.parts]
         if len(blocks) == 1:
             return blocks[0]
         if is_tensor(blocks[0]):
@@ -159,28 +154,9 @@ class Features:
             return sp.hstack(blocks, format="csr")
         return np.hstack([dense(block) for block in blocks])
 
-    @property
-    def described(self) -> list[tuple[Any, Any, Any]]:
-        """A `feature_map` that stands for these fitted maps."""
-        return [(kernel.columns, kernel.map, kernel.n_components) for kernel in self.parts]
-
     def projected(self, axes: Sequence[np.ndarray]) -> Features:
         """The same maps, each followed by its own PCA (without centring: the sums do that)."""
         return Features([replace(kernel, axes=U) for kernel, U in zip(self.parts, axes)])
-
-
-_OTHERWISE = (
-    "; or leave feature_map out and pass a function that returns decoded chunks, lambda: "
-    "((anchor_map.decode(codes[a:b]), y[a:b]) for a, b in ...)"
-)
-
-
-def _check_codes(feature_map: Any, codes: Codes, owner: str) -> None:
-    """Refuse codes unless `feature_map` is the fitted map that made them, for all columns."""
-    (columns, first_map, _), *more_maps = _list_kernels(feature_map, owner)
-    what = "a map of some of the columns" if columns is not None else ""
-    what = f"a list of {len(more_maps) + 1} maps" if more_maps else what
-    codes_of(first_map, codes, owner, what, _OTHERWISE)
 
 
 def _list_kernels(feature_map: Any, owner: str) -> list[tuple[Any, Any, Any]]:
@@ -265,13 +241,6 @@ class DeviceRows(SlicedSource):
         return f"the tensor on {self.X.device} of {self.n_rows} rows and {self.n_features} features"
 
 
-class CodedRows(SlicedSource):
-    """Plain codes of the estimator's map: what reads its blocks decodes them."""
-
-    def describe(self) -> str:
-        return f"{super().describe()} (codes)"
-
-
 def copy_to_host(values: Any) -> Any:
     """Targets, weights or rows in ordinary memory; halves become single numbers."""
     if not is_tensor(values):
@@ -299,54 +268,26 @@ def _folds_in_place(X: Any, device: Any, owner: str) -> bool:
 # ---- data in ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class FoldOptions:
-    """How the passes of a fit are run.
-
-    Attributes
-    ----------
-    checkpoint, checkpoint_every : path or None, int
-        Where and how often the state is kept: one file for each stage, so that a fit of several
-        passes goes on with the one that was interrupted.
-    """
-
-    checkpoint: PathLike | None = None
-    checkpoint_every: int = 1
-    stages: ClassVar[tuple[str, ...]] = ("moments", "unlabeled", "pca", "pca-unlabeled")
-
-    def file_of(self, stage: str) -> str | None:
-        """The checkpoint of a stage; none for passes without a name."""
-        if self.checkpoint is None or not stage:
-            return None
-        return f"{os.fspath(self.checkpoint)}.{stage}"
-
-    def remove_files(self) -> None:
-        """Remove the checkpoints: a finished fit needs them no longer."""
-        for path in filter(None, map(self.file_of, self.stages)):
-            Path(path).unlink(missing_ok=True)
-
-
 def open_rows(
     model: Any, X: Any, y: Any = None, w: Any = None, *, reset: bool, supervised: bool
 ) -> Source:
-    """Open any data, or codes of the map."""
+    """Open any data."""
     refuse_masked(model, "y", y)
     refuse_masked(model, "sample_weight", w)
-    name, coded = type(model).__name__, isinstance(X, Codes)
+    name = type(model).__name__
+    if isinstance(X, Codes):
+        raise TypeError(
+            f"{name}: X holds codes of an AnchorMap. Leave feature_map out and pass a function of "
+            "decoded chunks, lambda: ((anchor_map.decode(codes[a:b]), y[a:b]) for a, b in ...)."
+        )
     X, y, w = without_named(name, X, y, w)
     in_place = _folds_in_place(X, model.device, name)
-    if coded:
-        _check_codes(model.feature_map if reset else model._fitted_maps.described, X, name)
-    elif not (reset or in_place) and model._on_codes:
-        refuse_plain_codes(X, name)
     if reset:
-        model._rows_on, model._on_codes = str(X.device) if in_place else None, coded
+        model._rows_on = str(X.device) if in_place else None
         model.__dict__.pop("feature_names_in_", None)
     if in_place:
         return _open_tensor(model, X, y, w, supervised)
-    values = X.values if coded else X
-    source: Any = _open_host_rows(model, values, y, w, reset=reset, supervised=supervised)
-    return CodedRows(source.X, source.y, source.w) if coded else source
+    return _open_host_rows(model, X, y, w, reset=reset, supervised=supervised)
 
 
 def _open_tensor(model: Any, X: Any, y: Any, w: Any, supervised: bool) -> DeviceRows:
@@ -405,9 +346,8 @@ def begin_fit(model: Any, source: Source) -> np.ndarray | None:
     good = np.isfinite(np.ravel(block.X.sum(axis=1, dtype=np.float64)))
     if good.any() and not good.all():  # the fold refuses bad rows, and knows their place
         block = block.take(np.flatnonzero(good))
-    X, coded = block.X, isinstance(source, CodedRows)
-    features = interruptible(partial(Features.fit, feature_map, block, name, coded=coded))
-    model.n_features_in_ = X.shape[1]
+    features = interruptible(partial(Features.fit, feature_map, block, name))
+    model.n_features_in_ = block.X.shape[1]
     column_names = getattr(model, "feature_names_in_", source.names)  # of a stream: known by now
     if column_names is not None:
         model.feature_names_in_ = np.asarray(column_names, dtype=object)
@@ -417,28 +357,19 @@ def begin_fit(model: Any, source: Source) -> np.ndarray | None:
     elif _place(model) is not None:
         model._block_rows = OnDevice.block_rows(width)
     else:
-        # Bytes of codes say nothing of those of their features, which a block is made of.
-        itemsize = (features.transform(X[:1], coded=True) if coded else X).dtype.itemsize
-        model._block_rows = choose_block_rows(X.shape[1], width, itemsize)
+        model._block_rows = choose_block_rows(block.X.shape[1], width, block.X.dtype.itemsize)
     model._fitted_maps = features
     return block.y
 
 
 # ---- passes over the rows -----------------------------------------------------------------------
 
-_NO_CHECKPOINTS = FoldOptions()
 
-
-def fold_rows(
-    model: Any, source: Source, stats: Any, features: Features,
-    options: FoldOptions = _NO_CHECKPOINTS, stage: str = "",
-) -> Any:  # fmt: skip
-    """One pass over the rows; with a name for the `stage`, it can go on where it ended."""
+def fold_rows(model: Any, source: Source, stats: Any, features: Features) -> Any:
+    """One pass over the rows."""
     return fold(
         source, stats, _features_step(model, features, source), block_rows=model._block_rows,
-        n_jobs=model.n_jobs, checkpoint=options.file_of(stage),
-        checkpoint_every=options.checkpoint_every, progress=model.progress,
-        name=type(model).__name__,
+        n_jobs=model.n_jobs, progress=model.progress, name=type(model).__name__,
     )  # fmt: skip
 
 
@@ -503,15 +434,13 @@ def _check_width(model: Any, n_features: int) -> None:
 
 def _features_step(model: Any, features: Features, source: Source) -> Callable[[Any], Any] | None:
     """What turns the rows of a source into features, here or on the device."""
-    name, coded = type(model).__name__, isinstance(source, CodedRows)
+    name = type(model).__name__
     device = source.X.device if isinstance(source, DeviceRows) else model.device
     kernel = features.parts[0]
     is_identity = not features.several and kernel.map is None and kernel.columns is None
-    step = None if is_identity else partial(features.transform, coded=coded)
+    step = None if is_identity else features.transform
     if device is None:
         return step
-    if coded:
-        raise TypeError(f"{name}: codes are decoded on the processor. Leave device out")
     for kernel in features.parts:
         if kernel.map is not None and not hasattr(kernel.map, "spec_"):
             raise TypeError(
@@ -548,7 +477,7 @@ STATE = schema.State(
         "rows_per_block": integer(1),
         "stats_": instance((Moments, FoldMoments)),
     },
-    allowed={"feature_names_in_": schema.names, "on_codes": schema.boolean, "n_chunks": integer()},
+    allowed={"feature_names_in_": schema.names, "n_chunks": integer()},
     attributes={"features": "_fitted_maps", "rows_per_block": "_block_rows"},
     private=True,
 )
