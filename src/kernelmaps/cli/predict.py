@@ -48,8 +48,8 @@ def predict(
     keep: Annotated[
         str | None,
         typer.Option(
-            help="Columns to carry along, separated by commas; default: IDs that were excluded "
-            "with --drop in fit."
+            help="Columns to carry along, separated by commas; default: IDs that the model "
+            "leaves out."
         ),
     ] = None,
     exposure: cli.Exposure = None,
