@@ -349,7 +349,7 @@ def test_summary_and_explanation(fitted):
     assert text.splitlines()[0] == "AdditiveRegressor"
     assert all(name in text for name in model.term_names_)
     assert model.summary().rows[0][0] in ("size", "color")  # the most important first
-    assert "<table>" in model.summary()._repr_html_()
+    assert "<table" in model.summary()._repr_html_()
     hostile = km.AdditiveRegressor().fit(X.rename(columns={"size": "<b>"}), X["noise"])
     assert "&lt;b&gt;" in hostile.summary()._repr_html_()
     row = X.iloc[[3]]
