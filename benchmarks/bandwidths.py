@@ -64,14 +64,15 @@ def measure(name: str, X: np.ndarray, y: np.ndarray, kernels: Sequence[str]) -> 
 
     scores: dict[str, Any] = {"raw": score(None)}
     for kernel in kernels:
-        median = km.RandomFourierMap(kernel, 8, sigma="median", random_state=0).fit(X[fit]).kernel_
-        scale = km.RandomFourierMap(kernel, 8, sigma="scale", random_state=0).fit(X[fit]).kernel_
+        median = km.RandomFourierMap(kernel, 8, random_state=0).fit(X[fit]).kernel_
+        d, variance = X.shape[1], X[fit].var()  # scikit-learn's γ = 1/(d Var X), and its like
+        scale = d * np.sqrt(variance) if kernel == "laplacian" else np.sqrt(d * variance / 2)
         lengths = {f"{m:g} medians": m * median.length for m in MULTIPLES}
-        lengths["scale"] = scale.length
+        lengths["scale"] = scale
         for rule, length in lengths.items():
             made = km.RandomFourierMap(median.with_length(length), random_state=0)
             scores[f"{kernel}, {rule}"] = score(made)
-        scores[f"{kernel}, scale / median"] = scale.length / median.length
+        scores[f"{kernel}, scale / median"] = scale / median.length
     return scores
 
 

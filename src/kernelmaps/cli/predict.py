@@ -70,7 +70,7 @@ def predict(
     if out is not None and suffix not in TABLE_SUFFIXES:
         raise ValueError(
             f"cannot write {os.fspath(out)!r}: predictions are written as "
-            f"{', '.join(TABLE_SUFFIXES)}, or compressed as .csv.gz, .csv.bz2, .csv.xz, .csv.zst."
+            f"{', '.join(TABLE_SUFFIXES)}, or compressed as .csv.gz, .csv.zst."
         )
     columns, blocks = predict_rows(model, reading.open(data), proba, cli.names(keep), exposure)
     n_rows = 0

@@ -793,17 +793,9 @@ def check_exposure_has_use(loss: Loss) -> None:
 def warn_without_exposure(model: Any, call: str, *given: Any) -> None:
     """Warn if a model was fitted with exposures or offsets, and a call has none."""
     if getattr(model, "_exposed", False) and all(item is None for item in given):
-        had, instead, pass_it = (
-            ("an offset", "it counts as 0", "offset=")
-            if model._of_labels
-            else ("an exposure or an offset", "each row counts as one unit", "exposure= or offset=")
-        )
-        warnings.warn(
-            f"{call}: the model was fitted with {had}, and none is given: {instead}. Pass "
-            f"{pass_it} where there is one.",
-            UserWarning,
-            stacklevel=3,
-        )
+        had = "an offset" if model._of_labels else "an exposure or an offset"
+        problem = f"{call}: the model was fitted with {had}, and none is given: pass"
+        warnings.warn(f"{problem} exposure= or offset=.", UserWarning, stacklevel=3)
 
 
 def warn_beyond(owner: str, counts: Mapping[str, int], stacklevel: int) -> None:
