@@ -18,13 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_diabetes
 from sklearn.linear_model import RidgeClassifierCV, RidgeCV
 from sklearn.preprocessing import StandardScaler
 
 import kernelmaps as km
 
-from .datasets import load as load_dataset
+from .datasets import load_table
 
 RECORD = Path(__file__).parent / "results" / "bandwidths.json"
 ONE_UNIT = ("cifar10_color", "cifar10_hog", "inria_person_hog", "usps", "mnist")
@@ -40,24 +39,11 @@ PENALTIES = np.logspace(-6, 4, 11)
 
 def rows_of(name: str, folder: str, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Random training rows, and their targets."""
-    if name == "diabetes":
-        X, y = load_diabetes(return_X_y=True)
-    elif name in PARQUET:
-        import pandas as pd
-
-        frame = pd.read_parquet(Path(folder) / "tables" / f"{name}.parquet").dropna()
-        target = frame.pop("target")
-        is_number = target.dtype.kind in "fiu"
-        y = np.log(target.to_numpy(float)) if is_number else target.astype(str).to_numpy()
-        X = pd.get_dummies(frame).to_numpy(float)
+    X, y = load_table(name, folder)
+    if name in PARQUET:  # without a split of their own
+        y = np.log(y.astype(float)) if name in NUMBERS else y.astype(str)
         kept = np.random.default_rng(1).permutation(len(y))[: len(y) * 3 // 4]
         X, y = X[kept], y[kept]
-    elif name.startswith("cifar10_"):
-        with np.load(Path(folder) / "cifar10_hist.npz") as stored:
-            X, y = stored[f"{name.split('_')[1]}_train"], stored["y_train"]
-    else:
-        data = load_dataset(name, folder=folder)
-        X, y = data.X_train, data.y_train
     rows = np.random.default_rng(0).permutation(X.shape[0])[:n_rows]
     return np.asarray(X[rows], dtype=np.float64), y[rows]
 
@@ -78,14 +64,15 @@ def measure(name: str, X: np.ndarray, y: np.ndarray, kernels: Sequence[str]) -> 
 
     scores: dict[str, Any] = {"raw": score(None)}
     for kernel in kernels:
-        median = km.RandomFourierMap(kernel, 8, sigma="median", random_state=0).fit(X[fit]).kernel_
-        scale = km.RandomFourierMap(kernel, 8, sigma="scale", random_state=0).fit(X[fit]).kernel_
+        median = km.RandomFourierMap(kernel, 8, random_state=0).fit(X[fit]).kernel_
+        d, variance = X.shape[1], X[fit].var()  # scikit-learn's γ = 1/(d Var X), and its like
+        scale = d * np.sqrt(variance) if kernel == "laplacian" else np.sqrt(d * variance / 2)
         lengths = {f"{m:g} medians": m * median.length for m in MULTIPLES}
-        lengths["scale"] = scale.length
+        lengths["scale"] = scale
         for rule, length in lengths.items():
             made = km.RandomFourierMap(median.with_length(length), random_state=0)
             scores[f"{kernel}, {rule}"] = score(made)
-        scores[f"{kernel}, scale / median"] = scale.length / median.length
+        scores[f"{kernel}, scale / median"] = scale / median.length
     return scores
 
 

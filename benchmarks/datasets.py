@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn import datasets as toy_datasets
 
 import kernelmaps as km
 
@@ -73,6 +74,29 @@ def load(name: str, folder: str | os.PathLike | None = None) -> Dataset:
     if not path.is_file():
         raise FileNotFoundError(f"there is no {path}. Datasets: {', '.join(names(where))}.")
     return _assemble(name, read_npz(path))
+
+
+def load_table(
+    name: str, folder: str | os.PathLike, target: str = "target"
+) -> tuple[Any, np.ndarray]:
+    """Training rows as numbers, and a target; categories have a column for each level.
+
+    The name is that of a toy dataset of scikit-learn, of a Parquet file of ``tables``, of a
+    descriptor of CIFAR-10 (``cifar10_hog``), or of an ``.npz`` file.
+    """
+    if hasattr(toy_datasets, f"load_{name}"):
+        return getattr(toy_datasets, f"load_{name}")(return_X_y=True)
+    path = Path(folder) / "tables" / f"{name}.parquet"
+    if path.is_file():
+        import pandas as pd
+
+        frame = pd.read_parquet(path).dropna()
+        y = frame.pop(target).to_numpy()
+        return pd.get_dummies(frame).to_numpy(float), y
+    name, _, descriptor = name.partition("10_")
+    data = load(f"{name}10_hist" if descriptor else name, folder)
+    columns = data.columns[descriptor] if descriptor else slice(None)
+    return data.X_train[:, columns], data.y_train
 
 
 def names(folder: str | os.PathLike | None) -> list[str]:

@@ -47,7 +47,7 @@ def main() -> None:
                 start, squares = time.process_time(), []
                 for seed in range(3):
                     made = km.RandomFourierMap("gaussian", columns, random_state=seed, **settings)
-                    made.set_params(sigma="median").fit(X[:3000])
+                    made.fit(X[:3000])
                     Z = made.transform(X[3000:])
                     squares.append(np.mean((Z @ Z.T - made.kernel_(X[3000:])) ** 2))
                 errors[way] = float(np.sqrt(np.mean(squares)))

@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_digits, load_wine
 from sklearn.model_selection import StratifiedKFold
 
 import kernelmaps as km
 
-from .datasets import load as load_dataset
+from .datasets import load_table
 
 RECORD = Path(__file__).parent / "results" / "many_classes.json"
 HISTOGRAMS = ("cifar10_color", "cifar10_hog", "scene15_bow")
@@ -41,20 +40,8 @@ LEAST_OF_CLASS = 20
 
 def rows_of(name: str, folder: str, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Random training rows of classes that are not too rare, and their classes."""
-    if name in ("digits", "wine"):
-        X, y = {"digits": load_digits, "wine": load_wine}[name](return_X_y=True)
-    elif name in COLUMNS:
-        import pandas as pd
-
-        frame = pd.read_parquet(Path(folder) / "tables" / f"{name}.parquet").dropna()
-        y = frame.pop(COLUMNS[name]).astype(str).to_numpy()
-        X = pd.get_dummies(frame).to_numpy(float)
-    elif name.startswith("cifar10_"):
-        with np.load(Path(folder) / "cifar10_hist.npz") as stored:
-            X, y = stored[f"{name.split('_')[1]}_train"], stored["y_train"]
-    else:
-        data = load_dataset(name, folder=folder)
-        X, y = data.X_train, data.y_train
+    X, y = load_table(name, folder, COLUMNS.get(name, "target"))
+    y = y.astype(str) if name in COLUMNS else y
     rows = np.random.default_rng(0).permutation(X.shape[0])[:n_rows]
     X, y = X[rows], y[rows]
     X = X.toarray() if hasattr(X, "toarray") else X

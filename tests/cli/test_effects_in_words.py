@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelmaps.cli.explain import describe_effect, describe_effects
+from kernelmaps.cli.explain import describe_effect
 from kernelmaps.models.shapes import PairFunction, ShapeFunction
 
 
@@ -47,13 +47,6 @@ def test_a_pair_names_its_highest_and_lowest_cell_that_had_rows():
     density = np.array([[0.4, 0.3], [0.3, 0.0]])
     pair = PairFunction("a × b", ("0", "1"), ("x", "y"), values, values, density)
     assert describe_effect(pair) == "0 × x +1, 0 × y -3"
-
-
-def test_several_outputs_have_a_few_characters_each():
-    curves = describe_effects(shape([0, 0.5, 1], [[0, 1], [0.5, 0.5], [1, 0]]))
-    assert curves == ["▁▂▃▃▄▅▆▆▇█", "█▇▆▆▅▄▃▃▂▁"]
-    levels = describe_effects(shape([0, 1], [[0, 1], [1, 0]], ("u", "v")))
-    assert levels == ["v +1", "u +1"]
 
 
 def test_large_effects_have_no_exponent():

@@ -38,7 +38,7 @@ MAPS = {
     "fourier": (lambda n: km.RandomFourierMap(n_components=n, **SEEDED), *RANDOM),
     "fourier-paired": (
         lambda n: km.RandomFourierMap(
-            "matern", n, sampling="orthogonal", form="paired", sigma="scale", **SEEDED
+            "matern", n, sampling="orthogonal", form="paired", **SEEDED
         ), *RANDOM,
     ),
     "fourier-structured":

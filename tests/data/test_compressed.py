@@ -1,9 +1,8 @@
 """Compressed text that is damaged is refused by name, in the library and on the command line."""
 
-import bz2
 import gzip
-import lzma
 
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
@@ -11,7 +10,10 @@ from kernelmaps.cli import load_commands
 from kernelmaps.data.files import CsvFile, uncompressed_bytes
 
 TEXT = "a,b,y\n" + "\n".join(f"{i % 7},{i % 5},{i % 2}" for i in range(3000))
-COMPRESSED = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+COMPRESSED = {
+    ".gz": gzip.compress,
+    ".zst": lambda data: pa.compress(data, codec="zstd", asbytes=True),
+}
 DAMAGES = {
     "cut": lambda data: data[: len(data) // 2],
     "foreign": lambda data: b"this was never compressed\n" * 9,
@@ -26,13 +28,23 @@ def damaged(folder, suffix, damage):
     return path
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("suffix", COMPRESSED)
+@pytest.mark.parametrize(
+    ("suffix", "damage"),
+    [*((".gz", damage) for damage in DAMAGES), (".zst", "cut"), (".zst", "foreign")],
+)
 def test_damaged_files_are_named(tmp_path, suffix, damage):
     path = damaged(tmp_path, suffix, damage)
     for read in (CsvFile(path).table, lambda: uncompressed_bytes(path, 1 << 20)):
         with pytest.raises(ValueError, match=rf"rows.csv{suffix}' is damaged"):
             read()
+
+
+@pytest.mark.parametrize("suffix", COMPRESSED)
+def test_bad_lines_of_compressed_files_are_named(tmp_path, suffix):
+    path = tmp_path / f"rows.csv{suffix}"
+    path.write_bytes(COMPRESSED[suffix](b"a,b\n1,2\n1,2,3\n"))
+    with pytest.raises(ValueError, match=rf"rows.csv{suffix}, line 3: 3 cells where the header"):
+        CsvFile(path).table()
 
 
 def test_failures_of_the_disk_are_not_taken_for_damage(tmp_path, monkeypatch):

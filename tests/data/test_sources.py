@@ -72,11 +72,6 @@ def parquet_directory(X, y, w, path):
     return open_source(path / "parts", "target", "w")
 
 
-def parquet_lists(X, y, w, path):
-    lists = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), D)
-    return open_source(pa.table({"features": lists, "y": y, "w": w}), sample_weight="w")
-
-
 def arrow_dataset(X, y, w, path):
     parquet_directory(X, y, w, path)
     dataset = pytest.importorskip("pyarrow.dataset").dataset(path / "parts")
@@ -107,7 +102,7 @@ MAKERS = [
     lambda X, y, w, path: open_source(sp.csr_array(X), y, w),
     lambda X, y, w, path: open_source(sp.coo_matrix(X), y, w),
     lambda X, y, w, path: open_source(open_source(X, y, w)),
-    memmap, npy, fortran_npy, hdf5_dataset, zarr_array, parquet, parquet_directory, parquet_lists,
+    memmap, npy, fortran_npy, hdf5_dataset, zarr_array, parquet, parquet_directory,
     arrow_dataset, pandas, generator, function, chunk_list,
 ]  # fmt: skip
 
@@ -187,10 +182,10 @@ def test_targets_beside_a_stream_are_counted(rows):
         list(source.blocks(10))
 
 
-def test_missing_lists_are_missing_values():
+def test_columns_of_lists_are_refused():
     column = pa.array([[1.0, 2.0], None, [3.0, 4.0]], pa.list_(pa.float64(), 2))
-    block = next(open_source(pa.table({"X": column})).blocks(10))
-    np.testing.assert_array_equal(block.X, [[1, 2], [np.nan, np.nan], [3, 4]])
+    with pytest.raises(TypeError, match="column 'X' holds values that are neither numbers nor"):
+        open_source(pa.table({"X": column}))
 
 
 # ---- tables -------------------------------------------------------------------------------------

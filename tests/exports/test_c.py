@@ -14,18 +14,6 @@ def test_every_family_of_curves_has_its_formula():
     assert set(_FORMULAS) == set(CURVES)
 
 
-@needs_compiler
-@pytest.mark.parametrize("name", ["HomogeneousMap", "ChebyshevMap"])
-def test_curves_without_a_formula_in_c_are_tables(name, tmp_path, monkeypatch):
-    """As those of a plug-in."""
-    feature_map, X = fitted_map(name), rows(20, seed=1)
-    model = km.AdditiveSVR(feature_map, tol=1e-3, random_state=0).fit(X, X[:, 0])
-    monkeypatch.delitem(_FORMULAS, feature_map.spec_.family)
-    for what, expected in ((feature_map, feature_map.transform(X)), (model, model.predict(X))):
-        actual = run_in_c(what, X, tmp_path)
-        np.testing.assert_allclose(actual, np.reshape(expected, actual.shape), atol=1e-12)
-
-
 def test_joint_designs_are_refused_in_words():
     design = km.design_map(km.kernels.Gaussian(1.0), 9, domain=[(0, 1), (0, 1)])
     with pytest.raises(TypeError, match="not JointDesign"):

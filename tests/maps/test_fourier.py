@@ -168,22 +168,22 @@ def test_no_temporary_is_larger_than_a_block(seed, monkeypatch):
 # Length scales -----------------------------------------------------------------------------------
 
 
-def test_median_is_the_median_distance(seed):
+def test_the_default_is_the_median_distance(seed):
     from scipy.spatial.distance import pdist
 
     X = np.random.default_rng(seed).normal(size=(40, 7))
     for kernel, metric, factor in [
         ("gaussian", "euclidean", 1), ("laplacian", "cityblock", 1), ("cauchy", "euclidean", 2**0.5)
     ]:  # fmt: skip
-        actual = km.RandomFourierMap(kernel, 8, sigma="median", random_state=0).fit(X).kernel_
+        actual = km.RandomFourierMap(kernel, 8, random_state=0).fit(X).kernel_
         length = getattr(actual, "sigma", None) or actual.scale
         assert length == pytest.approx(factor * np.median(pdist(X, metric)))
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "cauchy", "matern"])
-def test_the_default_is_the_median_and_follows_the_data(kernel, seed):
+def test_the_default_follows_the_data(kernel, seed):
     X = np.random.default_rng(seed).normal(size=(40, 7))
-    median = km.RandomFourierMap(kernel, 8, sigma="median", random_state=0).fit(X).kernel_
+    median = km.RandomFourierMap(kernel, 8, random_state=0).fit(X).kernel_
     for factor in (1.0, 1000.0):
         actual = km.RandomFourierMap(kernel, 8, random_state=0).fit(factor * X).kernel_
         assert actual.length == pytest.approx(factor * median.length)

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from public_api import callables, is_result, members, parameters
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.model_selection import KFold
 
 import kernelmaps as km
@@ -124,17 +124,3 @@ def test_random_state_takes_what_scikit_learn_takes(state):
 def test_other_states_are_refused(state):
     with pytest.raises(ValueError, match="random_state must be None, an integer"):
         km.datasets.make_histograms(random_state=state)
-
-
-def test_parameters_of_a_default_part():
-    model = km.AdditiveSVR().set_params(feature_map__degree=1, C=2.0)
-    assert (model.feature_map.degree, model.C) == (1, 2.0)
-    assert clone(model).get_params()["feature_map__degree"] == 1
-    assert (
-        km.ExponentialMap().set_params(additive_map__n_components=7).additive_map.n_components == 7
-    )
-    with pytest.raises(ValueError, match="Invalid parameter 'size'"):
-        km.AdditiveSVC().set_params(feature_map__size=3)
-    chosen = km.AdditiveSVC().set_params(feature_map=km.HermiteMap(), feature_map__n_bases=3)
-    assert isinstance(chosen.feature_map, km.HermiteMap)
-    assert chosen.feature_map.n_bases == 3

@@ -67,23 +67,16 @@ def text_of(table: Any) -> str:
 
 def html_of(table: Any) -> str:
     """A rich table as an HTML table, with its title above and its notes below."""
-    columns = [list(column.cells) for column in table.columns]
-    parts = [f"<p><b>{_cell_text(table.title)}</b></p>"] if table.title else []
-    parts.append("<table>")
-    if table.show_header:
-        heads = "".join(f"<th>{_cell_text(column.header)}</th>" for column in table.columns)
-        parts.append(f"<thead><tr>{heads}</tr></thead>")
-    parts.append("<tbody>")
-    for i in range(table.row_count):
-        cells = (
-            f'<td style="text-align: {column.justify}">{_cell_text(texts[i])}</td>'
-            for column, texts in zip(table.columns, columns, strict=True)
-        )
-        parts.append(f"<tr>{''.join(cells)}</tr>")
-    parts.append("</tbody></table>")
-    if table.caption:
-        parts.append(f"<p><small>{_cell_text(table.caption)}</small></p>")
-    return "\n".join(parts)
+    import pandas as pd
+
+    heads = [_cell_text(column.header) for column in table.columns]
+    cells = (map(_cell_text, column.cells) for column in table.columns)
+    rows = pd.DataFrame(zip(*cells, strict=True), columns=heads)
+    with pd.option_context("display.max_colwidth", None):
+        page = rows.to_html(index=False, header=table.show_header, border=0, escape=False)
+    title = f"<p><b>{_cell_text(table.title)}</b></p>" if table.title else ""
+    notes = f"<p><small>{_cell_text(table.caption)}</small></p>" if table.caption else ""
+    return f"{title}{page}{notes}"
 
 
 def _cell_text(cell: Any) -> str:

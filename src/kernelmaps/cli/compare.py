@@ -41,8 +41,6 @@ def compare(
         str | None,
         typer.Option(help="Kernels, separated by commas, e.g. chi2,gaussian,gaussian:0.5."),
     ] = None,
-    sizes: Annotated[str, typer.Option(help="Columns per feature of additive maps.")] = "3,5",
-    joint_sizes: Annotated[str, typer.Option(help="Columns of joint maps.")] = "256,1024",
     budget: Annotated[
         float,
         typer.Option(help="Seconds; fewer methods finish to keep it. 0: no limit."),
@@ -72,8 +70,6 @@ def compare(
     `kernelmaps compare mine.csv --target label --kernels chi2,intersection --budget 60`
     """
     cli.check_out(report, "a report", (".html", ".htm"))
-    per_feature = numbers_between_commas(sizes, "sizes", int)
-    in_all = numbers_between_commas(joint_sizes, "joint-sizes", int)
     keep, numeric = [groups] if groups else [], normalize != "none"
     rows, loading_code = _read(data, target, columns, drop, normalize, reading, keep, numeric)
     kernel_names = cli.names(kernels)
@@ -84,8 +80,6 @@ def compare(
         maps=cli.names(maps),
         task=task,
         kernels=kernel_names and [_parse_kernel(name) for name in kernel_names],
-        sizes=per_feature,
-        joint_sizes=in_all,
         cv=cv,
         C=numbers_between_commas(C, "C"),
         budget=budget if budget != 0 else None,

@@ -25,9 +25,8 @@ from . import application as cli
 from .saved_model import SavedModel
 
 _effect = partial(signed_number, digits=3)
-_CLASSES = 6  # whose effects fit next to each other
 _BLOCKS = "▁▂▃▄▅▆▇█"
-_WIDTH, _SHORT = 16, 10  # blocks of a curve, and of one of several
+_WIDTH = 16  # blocks of a curve
 _LEVELS = 7  # of a category that are named: the days of a week
 
 
@@ -50,7 +49,7 @@ def explain(
     ] = None,
     label: Annotated[
         str | None,
-        typer.Option("--class", help="Class whose effects (or score) to show, of more than two."),
+        typer.Option("--class", help="Of several classes, the one to show; default: the first."),
     ] = None,
     report: Annotated[
         Path | None,
@@ -114,7 +113,7 @@ def _explain_model(
     display.title = title = f"{type(model).__name__}: {path}"
     pairs = getattr(model, "pair_functions_", [])
     summary = model.summary() if hasattr(model, "predictor_") else None
-    output = _find_output(display.classes, label)
+    output = _find_output(display.classes, label) or 0
     if as_json:
         outputs = {"outputs": display.classes or ["score"]}
         plain = {"model": title, "features": [_plain(f) | outputs for f in display.shapes]}
@@ -142,33 +141,24 @@ def _explain_model(
 
 
 def _tabulate_terms(
-    title: str, functions: Sequence[Any], classes: Any, summary: Any, output: int | None, n: int,
+    title: str, functions: Sequence[Any], classes: Any, summary: Any, output: int, n: int,
     scale: str,
 ) -> Any:  # fmt: skip
     """The most important of `n` terms, with what they add to the score, which is a `scale`."""
-    if classes is not None and output is None and len(classes) > _CLASSES:
-        output = len(classes) - 1
     heads = ["feature" if summary is None else "term", "importance"]
     columns = [[f.name for f in functions], [plain_number(importance(f), 3) for f in functions]]
     if summary is not None and summary.columns[-1] == "p":  # of all classes together
         p = {row[0]: row[list(summary.columns).index("p")] for row in summary.rows}
         heads.append("p")
         columns.append([p.get(f.name, "") for f in functions])
-    if classes is not None and output is None:
-        heads += map(str, classes)
-        columns += map(list, zip(*map(describe_effects, functions), strict=True))
-    else:
-        heads.append(f"effect on {scale}" if classes is None else f"effect on {classes[output]}")
-        columns.append([describe_effect(f, -1 if output is None else output) for f in functions])
+    heads.append(f"effect on {scale}" if classes is None else f"effect on {classes[output]}")
+    columns.append([describe_effect(f, output) for f in functions])
     table = table_of(heads, zip(*columns, strict=True), title, ("importance", "p"))
     caption = [] if classes is None else [f"Effects are on the {scale}."]
     if summary is not None:
         shown = ("intercept", "edited since")
         caption += [f"{fact}: {summary.facts[fact]}" for fact in shown if fact in summary.facts]
-    has_pairs = any(isinstance(function, PairFunction) for function in functions)
-    if classes is not None and output is None and has_pairs:
-        caption.append("±: half the distance from the lowest to the highest effect of a pair.")
-    if classes is not None and output is not None:
+    if classes is not None:
         named = f"{classes[output]!r}, one of {len(classes)} classes"
         caption.append(f"Effects on {named}; --class NAME shows those on another.")
     if n > len(functions):
@@ -271,7 +261,7 @@ def _write_report(model: AnyPath, path: Path, data: AnyPath | None, row: int | N
 # ---- effects in words ---------------------------------------------------------------------------
 
 
-def describe_effect(function: Any, output: int = -1) -> str:
+def describe_effect(function: Any, output: int = 0) -> str:
     """A shape function or a pair in one line; of several outputs, that of one."""
     if isinstance(function, PairFunction):
         return _cells(function, output)
@@ -281,22 +271,6 @@ def describe_effect(function: Any, output: int = -1) -> str:
     if function.missing is not None:
         text += f"; missing {_effect(np.ravel(function.missing[0])[output])}"
     return text
-
-
-def describe_effects(function: Any) -> list[str]:
-    """A shape function or a pair in a few characters for each of several outputs."""
-    n = function.values.shape[-1]
-    if isinstance(function, PairFunction):
-        spans = np.ptp(function.values.reshape(-1, n), axis=0)
-        return [f"± {plain_number(span / 2, 2)}" for span in spans]
-    function = function.two_values_as_levels()
-    if function.levels is None:
-        return [_blocks(function.grid, function.values[:, k], _SHORT) for k in range(n)]
-    best = enumerate(function.values.argmax(axis=0))
-    return [
-        f"{shortened(function.levels[i], 14)} {signed_number(function.values[i, k], digits=2)}"
-        for k, i in best
-    ]
 
 
 def _curve(function: Any, values: np.ndarray) -> str:
@@ -311,12 +285,12 @@ def _curve(function: Any, values: np.ndarray) -> str:
     digits = min(15, max(4, digits, int(np.log10(size)) + 1 if 1 <= size < 1e10 else 0))
     ends = f"{_effect(values.min())} to {_effect(values.max())}"
     left, right = (names.get(end // 1, f"{end:.{digits}g}") for end in (low, high))
-    return f"{left} {_blocks(grid, values, _WIDTH)} {right}, {ends}"
+    return f"{left} {_blocks(grid, values)} {right}, {ends}"
 
 
-def _blocks(grid: np.ndarray, values: np.ndarray, width: int) -> str:
+def _blocks(grid: np.ndarray, values: np.ndarray) -> str:
     """A curve as blocks of eight heights."""
-    heights = np.interp(np.linspace(grid[0], grid[-1], width), grid, values)
+    heights = np.interp(np.linspace(grid[0], grid[-1], _WIDTH), grid, values)
     low, high = float(heights.min()), float(heights.max())
     steps = (heights - low) / (high - low or 1.0) * (len(_BLOCKS) - 1)
     return "".join(_BLOCKS[round(step)] for step in steps)

@@ -23,7 +23,7 @@ from .._util.threads import mixed_bits
 from ..data import Source
 from ..data.columns import ColumnSelection, column_positions, no_target
 from ..data.files import has_column_names, is_parquet
-from ..data.reading import open_rows, read_columns, read_rows
+from ..data.reading import open_rows, read_rows
 from ..data.sources import RowFilter, SlicedSource, values_at
 from ..data.table_reader import uninformative_columns
 from ..data.tables import fits_in_memory, load_table, open_large_table, read_complete_column
@@ -101,9 +101,7 @@ def fit_file(data: AnyPath, settings: FitSettings, selection: ColumnSelection) -
 
     CSV and Parquet files are tables for GAMs: the model is that of ``fit(path, target)`` in Python.
     SVMs and ridge models take numbers. A GAM reads large tables block by block, a ridge model all
-    files but CSV; everything else is read into memory. Columns that are excluded (`drop`,
-    or because they are IDs) and whose values all differ are noted as IDs, which predictions then
-    carry along.
+    files but CSV; everything else is read into memory.
     """
     settings, path, data = settings.check(), Path(data), settings.open(data)
     feature_map, has_names = settings.read_map(), has_column_names(path)
@@ -141,7 +139,6 @@ def fit_file(data: AnyPath, settings: FitSettings, selection: ColumnSelection) -
         if scaled is not feature_map:
             cli.note(f"columns are standardised in front of {type(feature_map).__name__}")
         feature_map = scaled
-    facts["ids"] = _find_ids(data, selection) if has_names and path.exists() else []
     unfitted = settings.make_estimator(task.name, feature_map)
     return _fit_and_score(unfitted, source, settings, task, facts, sample_y)
 
@@ -167,7 +164,6 @@ def _fit_table(file: Any, settings: FitSettings, selection: ColumnSelection) -> 
     facts = {
         "target": target, "unused": [column for column in header if column not in used],
         "sample_weight": weight, "exposure": exposure, "event": event,
-        "ids": _find_ids(file, selection),
         "na_values": list(file.na_values) or None,
     }  # fmt: skip
     if fits_in_memory(path) if settings.stream is None else not settings.stream:
@@ -194,26 +190,6 @@ def _fit_table(file: Any, settings: FitSettings, selection: ColumnSelection) -> 
         _convert_targets(head.y, task, path.name)  # refuses text before a pass
         unfitted = settings.make_estimator(task.name, None, selection.columns)
         return _fit_and_score(unfitted, source, settings, task, facts, head.y)
-
-
-def _find_ids(file: AnyPath, selection: ColumnSelection) -> list[str]:
-    """Excluded columns that are IDs: their values are all different, and no measurements."""
-    if not selection.drop:
-        return []
-    return [
-        name
-        for name, cells in read_columns(file, selection.drop).items()
-        if len(set(cells)) == len(cells)
-        and not all(isinstance(cell, float) or _is_fraction(cell) for cell in cells)
-    ]
-
-
-def _is_fraction(cell: Any) -> bool:
-    """Whether a cell of text is a number with a fraction."""
-    try:
-        return isinstance(cell, str) and not float(cell).is_integer()
-    except (ValueError, OverflowError):
-        return False
 
 
 # ---- fitting and scoring ------------------------------------------------------------------------
@@ -350,7 +326,7 @@ def _describe_rows(model: Any, source: Source, facts: dict[str, Any]) -> dict[st
             cli.note(f"warning: {remark}" if remark in doubts else remark)
         ids = [column.name for column in reader.columns if column.is_id]
         used = [column.name for column in reader.columns if column.features]
-        return {**described, "columns": used, "ids": [*ids, *facts["ids"]]}
+        return {**described, "columns": used, "ids": ids}
     n, ends = 0, None
     for block in source.blocks(BLOCK_ROWS):
         n += len(block)

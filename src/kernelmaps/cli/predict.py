@@ -48,8 +48,8 @@ def predict(
     keep: Annotated[
         str | None,
         typer.Option(
-            help="Columns to carry along, separated by commas; default: IDs that were excluded "
-            "with --drop in fit."
+            help="Columns to carry along, separated by commas; default: IDs that the model "
+            "leaves out."
         ),
     ] = None,
     exposure: cli.Exposure = None,
@@ -70,7 +70,7 @@ def predict(
     if out is not None and suffix not in TABLE_SUFFIXES:
         raise ValueError(
             f"cannot write {os.fspath(out)!r}: predictions are written as "
-            f"{', '.join(TABLE_SUFFIXES)}, or compressed as .csv.gz, .csv.bz2, .csv.xz, .csv.zst."
+            f"{', '.join(TABLE_SUFFIXES)}, or compressed as .csv.gz, .csv.zst."
         )
     columns, blocks = predict_rows(model, reading.open(data), proba, cli.names(keep), exposure)
     n_rows = 0

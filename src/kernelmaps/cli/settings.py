@@ -113,17 +113,9 @@ class FitSettings(cli.FileOptions):
             "age:power=increasing in age."
         ),
     ] = None
-    smoothing: Annotated[
-        str | None,
-        typer.Option(help="GAM: auto, a number (of pseudo-observations), or area=100,age=10."),
-    ] = None
     loss: Annotated[
         str | None,
         typer.Option(help="Loss: log_loss, poisson, tweedie, quantile:0.9, …; of an SVM hinge, …"),
-    ] = None
-    max_iter: Annotated[int | None, typer.Option(help="Most steps of the solver.")] = None
-    tol: Annotated[
-        float | None, typer.Option(help="SVM: relative distance to the minimum at which it stops.")
     ] = None
     event: Annotated[
         str | None,
@@ -164,12 +156,12 @@ class FitSettings(cli.FileOptions):
         check_positive("fit", "C", 1.0 if self.C is None else self.C)
         on_map = self.map is not None or self.C is not None
         model = self.model or ("svm" if on_map else "")
-        of_tables: tuple[str, ...] = ("interactions", "terms", "constraints", "smoothing")
+        of_tables: tuple[str, ...] = ("interactions", "terms", "constraints")
         of_tables += ("event", "exposure", "sample_weight")
         refused = {
-            "gam": ("map", "C", "tol"),
+            "gam": ("map", "C"),
             "svm": of_tables,
-            "ridge": (*of_tables, "loss", "max_iter", "tol"),
+            "ridge": (*of_tables, "loss"),
         }.get(model, ())
         stated = [f"--{n.replace('_', '-')}" for n in refused if getattr(self, n) is not None]
         if stated:
@@ -197,8 +189,7 @@ class FitSettings(cli.FileOptions):
     ) -> Any:
         """The model to fit, unfitted; a GAM uses the `columns` that were asked for by name."""
         labels = task == "classification"
-        stated = {name: getattr(self, name) for name in ("loss", "max_iter", "tol")}
-        options: dict[str, Any] = {name: v for name, v in stated.items() if v is not None}
+        options: dict[str, Any] = {} if self.loss is None else {"loss": self.loss}
         C = 1.0 if self.C is None else self.C
         if self.model == "gam":
             kind = "AdditiveClassifier" if labels else "AdditiveRegressor"
@@ -222,17 +213,10 @@ class FitSettings(cli.FileOptions):
         for name, shape in items(self.constraints, "constraints"):
             columns_of_pair = tuple(map(str.strip, name.split(":")))
             shapes[columns_of_pair if " in " in shape else name] = tuple(shape.split("+"))
-        smoothing: Any = self.smoothing or "auto"
-        if "=" in smoothing:
-            pairs = items(smoothing, "smoothing")
-            smoothing = {name: _parse_smoothing(value) for name, value in pairs}
-        else:
-            smoothing = _parse_smoothing(smoothing)
         return {
             "terms": terms or None,
             "interactions": _parse_interactions(self.interactions),
             "constraints": shapes or None,
-            "smoothing": smoothing,
         }
 
 
@@ -252,8 +236,7 @@ def numbers_between_commas(text: str, option: str, kind: Callable[[str], Any] = 
     try:
         return [kind(item.strip()) for item in text.split(",")]
     except ValueError:
-        words = "whole numbers" if kind is int else "numbers"
-        raise ValueError(f"--{option} must be {words} with commas, got {text!r}.") from None
+        raise ValueError(f"--{option} must be numbers with commas, got {text!r}.") from None
 
 
 def numbers_by_name(text: str, option: str) -> float | dict[str, float]:
@@ -290,10 +273,3 @@ def _parse_interactions(text: str | None) -> Any:
             f"hour:load,age:income; got {text!r}."
         )
     return pairs
-
-
-def _parse_smoothing(text: str) -> Any:
-    try:
-        return text if text == "auto" else float(text)
-    except ValueError:
-        raise ValueError(f"--smoothing must be auto or numbers, got {text!r}.") from None

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import bz2
 import csv
 import gzip
 import io
-import lzma
 import os
 import re
 import stat
@@ -36,15 +34,11 @@ EXCEL = (".xlsx", ".xlsm")
 
 _OPENERS: dict[str, Callable[..., Any]] = {
     ".gz": gzip.open,
-    ".bz2": bz2.open,
-    ".xz": lzma.open,
-    ".zst": lambda path: pa.input_stream(path, compression="zstd"),
+    ".zst": lambda path: io.BufferedReader(pa.input_stream(path, compression="zstd")),
 }
 # A file may consist of several compressed parts, one after another.
 _COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.compress,
-    ".bz2": bz2.compress,
-    ".xz": lzma.compress,
     ".zst": lambda data: pa.compress(data, codec="zstd", asbytes=True),
 }
 
@@ -79,7 +73,7 @@ def _damage_named(path: str | os.PathLike[str]) -> Iterator[None]:
     """ValueError that names a compressed file which is damaged."""
     try:
         yield
-    except (EOFError, OSError, zlib.error, lzma.LZMAError, BadZipFile) as error:
+    except (EOFError, OSError, zlib.error, BadZipFile) as error:
         if getattr(error, "errno", None) is not None:  # of the disk, not of the content
             raise
         raise ValueError(

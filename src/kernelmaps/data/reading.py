@@ -37,9 +37,7 @@ def open_rows(
     columns, target = selection.resolve_in(file.names, str(file), with_target=with_target)
     source = TableSource(file, columns, target)
     source.refuse_text()
-    # A column of lists stands for many.
-    named = columns if len(columns) == source.n_features else None
-    return PreparedSource(source, named, target, normalize)
+    return PreparedSource(source, columns, target, normalize)
 
 
 class PreparedSource(Source):
@@ -171,7 +169,7 @@ def read_rows(
     Parameters
     ----------
     source : str or path
-        A file (``.csv`` and ``.tsv``, also ``.gz``, ``.bz2``, ``.xz`` or ``.zst``; ``.xlsx``,
+        A file (``.csv`` and ``.tsv``, also ``.gz`` or ``.zst``; ``.xlsx``,
         ``.parquet``, ``.npy``) or ``digits`` (its training rows).
     target : str, optional
         Column to predict; by default ``y`` where there is one. Of ``.npy`` it is the path of

@@ -14,7 +14,6 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import tee
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ import scipy
 
 from .._util.arguments import refuse_masked
 from .._util.sparse import check_sparse, dense, is_sparse, naming_text
-from .._util.threads import cached_property, mixed_bits
+from .._util.threads import mixed_bits
 from .arrow import pa
 from .columns import check_order, is_frame, names_of, without_named
 
@@ -281,26 +280,6 @@ class RowFilter(Source):
 
 
 @dataclass(frozen=True)
-class StoredRows:
-    """Rows of a .npy file, which is mapped while some are copied: no mapped pages are left."""
-
-    path: Path
-
-    def _map_file(self) -> np.ndarray:
-        try:
-            return np.load(self.path, mmap_mode="r", allow_pickle=False)
-        except (ValueError, EOFError) as error:
-            raise ValueError(f"{str(self.path)!r} is not a readable .npy file: {error}") from error
-
-    @cached_property
-    def shape(self) -> tuple[int, ...]:
-        return self._map_file().shape
-
-    def __getitem__(self, rows: slice) -> np.ndarray:
-        return np.array(self._map_file()[rows])
-
-
-@dataclass(frozen=True)
 class SlicedSource(Source):
     """Anything with a shape that can be sliced by rows, with targets and weights beside it."""
 
@@ -321,7 +300,7 @@ class SlicedSource(Source):
         return self.X.shape[1]
 
     def describe(self) -> str:
-        where = getattr(self.X, "path", None)
+        where = getattr(self.X, "filename", None)
         kind = f"the file {str(where)!r}" if where else f"the {type(self.X).__name__} in memory"
         return f"{kind} of {self.n_rows} rows and {self.n_features} features"
 
@@ -590,7 +569,10 @@ def to_rows(X: Any, frames: bool = False) -> Any:
 def _sliceable(X: Any) -> Any:
     """Rows that can be sliced; those of a .npy file by its path."""
     if isinstance(X, str | os.PathLike):
-        return StoredRows(Path(X))
+        try:
+            return np.load(X, mmap_mode="r", allow_pickle=False)
+        except (ValueError, EOFError) as error:
+            raise ValueError(f"{os.fspath(X)!r} is not a readable .npy file: {error}") from error
     # Some sparse formats cannot be sliced until they are CSR.
     ready = X is None or is_sparse(X) or (hasattr(X, "shape") and hasattr(X, "__getitem__"))
     return X if ready else np.asarray(X)

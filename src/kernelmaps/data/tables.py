@@ -182,7 +182,7 @@ class TableSource(Source):
     ----------
     rows : RowTable
     features : list of str
-        Columns of numbers; one of fixed-size lists stands for as many. With `frames`, any columns.
+        Columns of numbers; with `frames`, any columns.
     y, w, exposure : str, array or None
         Columns by name, or values of all rows; `y` may be a list of names.
     frames : bool
@@ -196,12 +196,8 @@ class TableSource(Source):
     frames: bool = False
 
     def __post_init__(self) -> None:
-        self.n_rows, schema = self.rows.n_rows, getattr(self.rows, "schema", None)
-        self.names = self.features
-        if not self.frames and schema is not None:
-            named = _value_names(schema, self.features)
-            self.names = [name for names in named.values() for name in names]
-        self.n_features = len(self.names)
+        self.n_rows, self.names = self.rows.n_rows, self.features
+        self.n_features = len(self.features)
 
     @classmethod
     def open(
@@ -212,8 +208,6 @@ class TableSource(Source):
 
         `columns` are the names of the features, in their order; by default all others.
         """
-        schema = getattr(rows, "schema", pa.schema([(name, pa.string()) for name in rows.names]))
-        frames = frames and not any(map(pa.types.is_fixed_size_list, schema.types))
         if rows.n_rows == 0 and not frames:
             raise ValueError(f"{rows} has no rows")
         expected = [] if columns is None else list(columns)
@@ -222,7 +216,8 @@ class TableSource(Source):
         column_positions(rows.names, named, str(rows))
         features = [column for column in rows.names if column not in named]
         if columns is not None:
-            features = _select_columns(schema, features, expected, str(rows))
+            check_selection(features, expected, str(rows))
+            features = expected
         has_target = None
         if frames and named:  # all values of these columns, as of a table in memory
             table = rows.table(named)
@@ -238,14 +233,11 @@ class TableSource(Source):
     def _formats(self) -> dict[str, NumberFormat | None]:
         """How columns of text write their numbers, by the first rows; None: they hold others."""
         roles = [name for item in (self.y, self.w, self.exposure) for name in _names(item)]
-        schema, types = getattr(self.rows, "schema", None), pa.types
+        schema = getattr(self.rows, "schema", None)
         names = [
             name
             for name in (*self.features, *roles)
-            if schema is None
-            or not (
-                types.is_primitive(kind := schema.field(name).type) or hasattr(kind, "list_size")
-            )
+            if schema is None or not pa.types.is_primitive(schema.field(name).type)
         ]
         head = next(self.rows.blocks(names, _LEARNED_ROWS)) if names else pa.table({})
         columns = {name: raw_column(head.column(name), name, str(self.rows)) for name in names}
@@ -306,8 +298,6 @@ class TableSource(Source):
     def _numbers(self, table: pa.Table, name: str, start: int) -> np.ndarray:
         """A column as numbers; nulls become NaN, which the fold refuses."""
         column = table.column(name)
-        if pa.types.is_fixed_size_list(column.type):
-            return _list_values(column)
         if pa.types.is_boolean(column.type):
             column = column.cast(pa.uint8())
         raw = raw_column(column, name, str(self.rows))
@@ -345,44 +335,12 @@ def _with_target(source: Source, has_target: np.ndarray | None) -> Source:
     return RowFilter(source, lambda start, n: has_target[start : start + n], n_rows=n_rows)
 
 
-def _value_names(schema: Any, columns: list[str]) -> dict[str, list[str]]:
-    """Names of the values of each column: its own or, of fixed-size lists, "column[0]", …."""
-    sizes = {name: getattr(schema.field(name).type, "list_size", None) for name in columns}
-    return {
-        name: [name] if size is None else [f"{name}[{k}]" for k in range(size)]
-        for name, size in sizes.items()
-    }
-
-
-def _select_columns(schema: Any, header: list[str], names: list[str], where: str) -> list[str]:
-    """Columns that hold the values of these names, in their order."""
-    value_names = _value_names(schema, header)
-    column_of = {value: column for column, values in value_names.items() for value in values}
-    check_selection(list(column_of), names, where)
-    columns = list(dict.fromkeys(column_of[name] for name in names))
-    values = [name for column in columns for name in value_names[column]]
-    check_order(values, names, where)  # of lists, all values or none
-    return columns
-
-
 def _names(what: Any) -> list[str]:
     if isinstance(what, str):
         return [what]
     if isinstance(what, list | tuple) and what and all(isinstance(name, str) for name in what):
         return list(what)
     return []
-
-
-def _list_values(column: Any) -> np.ndarray:
-    """Lists of one size as rows of numbers; a missing list as NaN."""
-    column = column.combine_chunks()
-    values = column.flatten().to_numpy(zero_copy_only=False)  # without the missing lists
-    values = values.reshape(-1, column.type.list_size)
-    if column.null_count == 0:
-        return values
-    out = np.full((len(column), column.type.list_size), np.nan)
-    out[column.is_valid().to_numpy(zero_copy_only=False)] = values
-    return out
 
 
 def open_source(

@@ -36,7 +36,7 @@ _CONTRACT = {"contract"}  # of transforms
 _INNER = HELPER | {"_nrt": False}  # nothing is allocated: no references are counted
 
 
-class Block(NamedTuple):
+class Tile(NamedTuple):
     """Rows top … bottom and columns left … right of an array.
 
     A view would hide from the compiler that columns are neighbours in memory.

@@ -89,7 +89,7 @@ def _fast(spec: Spec, X: Any, out: np.ndarray) -> np.ndarray:
 
     def work(rows: slice, columns: slice, write: Write) -> None:
         write(rows, out, columns)
-        piece = _joint_loops.Block(rows.start, rows.stop, columns.start, columns.stop)
+        piece = _joint_loops.Tile(rows.start, rows.stop, columns.start, columns.stop)
         if paired:
             beyond = _joint_loops.pairs(out, piece, half, wave)
         else:

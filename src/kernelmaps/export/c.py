@@ -21,7 +21,6 @@ import kernelmaps
 
 from ..data.text_cells import GAPS
 from ..engine import Spec
-from ..engine.extent import Extent
 from ..engine.families import CURVES
 from ..engine.piecewise import table_of
 from ..engine.table import AFFINE, CODE, EDGES, LOG2, Table
@@ -40,12 +39,10 @@ from ..engine.table.layout import (
     octaves_of,
 )
 from ..engine.table.stored import starts_of
-from ..engine.tabulated import PER_FEATURE, count_curve_sets, n_columns, table_for
+from ..engine.tabulated import PER_FEATURE, count_curve_sets, n_columns
 from ..models.gam.functions import exposure_note, input_names, last_code
 
 __all__ = ["to_c"]
-
-_REACH = (2.0**-20, 2.0**20)  # values that tables of curves in log x cover
 
 
 def to_c(
@@ -106,7 +103,7 @@ def to_c(
         widths = np.full(n_features, n_columns(spec, 1))
         adding = _curve_add(name, spec, n_features)
     else:
-        table = _table(spec, n_features)
+        table = table_of(spec)
         widths, adding = np.diff(table.column), _table_add(name, table, f"{name}_width[d]")
     return _header(name, what, labels + _concatenating(name, adding, widths), note)
 
@@ -147,7 +144,7 @@ def _model(name: str, model: Any) -> str:
 def _spec_of(what: Any) -> tuple[Spec, int]:
     design = hasattr(what, "make_spec")
     spec = what.spec if design else what if isinstance(what, Spec) else getattr(what, "spec_", None)
-    if spec is None or spec.family not in (*CURVES, "piecewise"):
+    if spec is None or spec.family not in (*_FORMULAS, "piecewise"):
         raise TypeError(
             f"to_c exports fitted additive maps, designs and additive models, not "
             f"{type(what).__name__}. Fit it first, or use kernelmaps.export.onnx for joint maps "
@@ -159,21 +156,6 @@ def _spec_of(what: Any) -> tuple[Spec, int]:
         return spec, int(what.n_features_in_)
     is_table = spec.family == "piecewise"
     return spec, table_of(spec).n_features if is_table else count_curve_sets(spec)
-
-
-def _table(spec: Spec, n_features: int) -> Table:
-    """The table of a map; of a curve without a formula here (a plug-in's), one of its values."""
-    if spec.family == "piecewise":
-        return table_of(spec)
-    low, high = _REACH
-    linear = CURVES[spec.family].argument == "linear"
-    if linear and "lower" in spec.arrays:
-        low, high = float(spec.arrays["lower"].min()), float(spec.arrays["upper"].max())
-    for dtype in (np.dtype(np.float64), np.dtype(np.float32)):
-        table = table_for(spec, dtype, n_features, Extent(low, high, low))
-        if table is not None:
-            return table
-    raise ValueError(f"to_c: the table of this {spec.family} map would be too large.")
 
 
 # ---- C text -------------------------------------------------------------------------------------

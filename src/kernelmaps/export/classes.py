@@ -61,7 +61,6 @@ PREDICTORS = {
     "AdditiveSVR": "machine_",
 }
 _ESTIMATOR_PACKAGES = ("kernelmaps.maps.", "kernelmaps.models.")
-PLUGINS: dict[str, type] = {}  # by `register_class`
 
 _FEATURES = {"n_features_in_": schema.size("features")}
 _NAMES = {"feature_names_in_": schema.names}
@@ -113,33 +112,14 @@ SKLEARN = {
 """Parts of scikit-learn: where they are, and what they save, which their predictions need."""
 
 
-def register_class(cls: type) -> None:
-    """Let model files hold instances of a class from outside, such as a model of a plug-in.
-
-    A map is made known by `kernelmaps.maps.register`, which does this, too.
-
-    Parameters
-    ----------
-    cls : type
-        An estimator with a `_state` that says what it saves (a subclass of `FeatureMap` inherits
-        one, and extends it by what its own transform needs). Its name must be free.
-    """
-    if not isinstance(getattr(cls, "_state", None), schema.State):
-        raise TypeError(f"{cls.__name__} has no _state that says what it saves.")
-    taken = listed_class(cls.__name__)
-    if taken is not None and taken is not cls:
-        raise ValueError(f"the name {cls.__name__!r} is taken by {taken.__module__}.")
-    PLUGINS[cls.__name__] = cls
-
-
 def listed_class(name: str) -> type | None:
     """The class that a file may mean by `name`, or None."""
     if name in _RECORDS or name in SKLEARN:
         return getattr(import_module(_RECORDS.get(name) or SKLEARN[name][0]), name)
     from ..kernels.registry import kernel_class  # with scikit-learn, which few files need
-    from ..maps.base import PLUGINS as MAP_PLUGINS
+    from ..maps.base import PLUGINS
 
-    if registered := PLUGINS.get(name) or MAP_PLUGINS.get(name) or kernel_class(name):
+    if registered := PLUGINS.get(name) or kernel_class(name):
         return registered
     module = kernelmaps._MODULE_OF.get(name, "")
     public = getattr(kernelmaps, name, None) if module.startswith(_ESTIMATOR_PACKAGES) else None
@@ -148,7 +128,7 @@ def listed_class(name: str) -> type | None:
 
 def saved_map_class(name: str) -> type | None:
     """The class that stands for a map of this name where a file is read to predict, or None."""
-    if name in PLUGINS or not kernelmaps._MODULE_OF.get(name, "").startswith("kernelmaps.maps."):
+    if not kernelmaps._MODULE_OF.get(name, "").startswith("kernelmaps.maps."):
         return None
     from ..models.svm.fitted import SavedMap
 

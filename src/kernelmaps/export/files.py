@@ -9,7 +9,6 @@ a ``"$"`` entry stands for something that JSON does not have:
 =============  ====================================================================
 ``array``      a numeric array, by its name in the container
 ``strings``    an array of strings (class names, feature names)
-``csr``        a sparse matrix: its three arrays and its shape
 ``tuple``      a tuple; JSON has lists only
 ``dict``       a dictionary whose keys are not all strings
 ``slice``      a slice
@@ -41,10 +40,9 @@ from .._util import storage
 from .._util.storage import AnyPath
 from ..engine.spec import Spec
 from ..exceptions import FileFormatError
-from .classes import register_class
 from .nodes import Reader, encode
 
-__all__ = ["FORMAT_VERSION", "FileInfo", "load", "open_info", "register_class", "save"]
+__all__ = ["FORMAT_VERSION", "FileInfo", "load", "open_info", "save"]
 
 FORMAT_VERSION = 2
 """Version of the nodes; raised only when older readers would misunderstand a file."""

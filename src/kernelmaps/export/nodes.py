@@ -8,15 +8,13 @@ from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy
 
 from .._util.schema import boolean, check_entries, number
-from .._util.sparse import check_sparse, is_sparse
+from .._util.sparse import dense, is_sparse
 from ..engine.spec import Spec, spec_from_file
 from ..exceptions import FileFormatError
 from .classes import (
     NAMED_KERNELS,
-    PLUGINS,
     PREDICTORS,
     SKLEARN,
     SPEC_ENTRIES,
@@ -27,7 +25,6 @@ from .classes import (
 )
 
 _WRONG = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError)
-_CSR = ("data", "indices", "indptr")
 
 
 def encode(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
@@ -36,10 +33,8 @@ def encode(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
         return value
     if isinstance(value, np.generic) and not isinstance(value, np.str_):
         value = np.asarray(value)
-    if isinstance(value, np.ndarray):
-        return _encode_array(value, where, arrays)
-    if is_sparse(value):
-        return _encode_csr(value.tocsr(), where, arrays)
+    if isinstance(value, np.ndarray) or is_sparse(value):
+        return _encode_array(dense(value), where, arrays)
     if isinstance(value, list | tuple):
         items = [encode(item, f"{where}[{i}]", arrays) for i, item in enumerate(value)]
         return items if isinstance(value, list) else {"$": "tuple", "items": items}
@@ -61,12 +56,6 @@ def _encode_array(value: np.ndarray, where: str, arrays: dict[str, np.ndarray]) 
         form = "object" if value.dtype.kind == "O" else "str"
         return {"$": "strings", "items": strings, "shape": list(value.shape), "form": form}
     raise TypeError(f"{where} is an array of {value.dtype}, which a model file cannot hold.")
-
-
-def _encode_csr(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
-    for name in _CSR:
-        arrays[f"{where}.{name}"] = getattr(value, name)
-    return {"$": "csr", "name": where, "shape": list(value.shape)}
 
 
 def _encode_mapping(value: Mapping, where: str, arrays: dict[str, np.ndarray]) -> Any:
@@ -150,7 +139,7 @@ class Reader:
         """
         is_fitted = isinstance(node, dict) and node.get("$") == "object" and node.get("state")
         name = node.get("class") if is_fitted else None
-        entry = PREDICTORS.get(str(name)) if name not in PLUGINS else None
+        entry = PREDICTORS.get(str(name))
         if entry is None:
             return self.read(node)
         self.to_predict = True
@@ -160,8 +149,8 @@ class Reader:
         except FileFormatError:
             return Reader(self.arrays).read(node)
 
-    def _array(self, node: Any, end: str = "") -> np.ndarray:
-        key = f"{node['name']}{end}"
+    def _array(self, node: Any) -> np.ndarray:
+        key = node["name"]
         if key in self.used:
             raise ValueError(f"two entries refer to the array {key!r}")
         self.used.add(key)
@@ -182,15 +171,6 @@ class Reader:
         if len(items) * longest > 64 * sum(len(item) for item in items) + 2**20:
             raise ValueError("strings of very different lengths")
         return np.array(items, dtype=str).reshape(shape)
-
-    def _read_csr(self, node: Any) -> Any:
-        parts = tuple(self._array(node, end=f".{name}") for name in _CSR)
-        rows, columns = node["shape"]
-        if type(rows) is not int or type(columns) is not int:
-            raise TypeError("the shape of a matrix must be whole numbers")
-        matrix = scipy.sparse.csr_matrix(parts, shape=(rows, columns), copy=True)
-        check_sparse(matrix, "the file", node["name"])
-        return matrix
 
     def _read_kernel(self, node: Any) -> Any:
         from ..kernels import Additive, HomogeneousKernel, get
@@ -288,7 +268,6 @@ class Reader:
     _KINDS: ClassVar[dict[str, Any]] = {
         "array": _read_array,
         "strings": _read_strings,
-        "csr": _read_csr,
         "kernel": _read_kernel,
         "object": _read_object,
         "tuple": lambda self, node: tuple(self.read(node["items"])),

@@ -214,10 +214,6 @@ class Trace:
         shape = (*x.shape[:axis], *x.shape[axis + 1 :])
         return self.node("ReduceSum", [x, np.array([axis])], shape, x.dtype, keepdims=0)
 
-    def argmin(self, x: Traced, *, axis: int) -> Traced:
-        shape = (*x.shape[:axis], *x.shape[axis + 1 :])
-        return self.node("ArgMin", [x], shape, np.int64, axis=axis, keepdims=0)
-
     def clip(self, x: Any, low: Any, high: Any) -> Any:
         return self.minimum(self.maximum(x, low), high)
 

@@ -181,23 +181,6 @@ class StationaryKernel(UnitDiagonal):
         """
         return distance
 
-    def length_of_variance(self, variance: float, d: int) -> float:
-        """Return the length scale for features of a variance: scikit-learn's γ = 1/(d Var X).
-
-        Parameters
-        ----------
-        variance : float
-            Variance of all entries.
-        d : int
-            Number of features.
-
-        Returns
-        -------
-        float
-            The length scale.
-        """
-        return float(np.sqrt(variance * d / 2))
-
     def second_moment(self, d: int) -> float:
         """Return E‖ω‖²; infinite where it does not exist or is not known.
 
@@ -360,9 +343,6 @@ class Laplacian(StationaryKernel):
     name = "laplacian"
     metric = "cityblock"
 
-    def length_of_variance(self, variance: float, d: int) -> float:
-        return float(d * np.sqrt(variance))
-
     def signature(self, delta: np.ndarray) -> np.ndarray:
         xp, delta = float_differences(delta)
         return xp.exp(-xp.abs(delta) / self.scale)
@@ -397,9 +377,6 @@ class Cauchy(StationaryKernel):
     def length_at(self, distance: float) -> float:
         # With many features the product is close to exp(−‖x − y‖²/s²): the Gaussian of s = √2 σ.
         return float(np.sqrt(2) * distance)
-
-    def length_of_variance(self, variance: float, d: int) -> float:
-        return float(np.sqrt(2) * super().length_of_variance(variance, d))
 
     def signature(self, delta: np.ndarray) -> np.ndarray:
         _, delta = float_differences(delta)
@@ -468,7 +445,6 @@ def _scale_rows(X: Rows, centre: np.ndarray | float, length: float) -> Rows:
     return (X.astype(np.float64) - centre) / length
 
 
-RULES = ("auto", "scale", "median")
 _MEDIAN_ROWS = 1000  # sampled for the median distance: half a million pairs
 _CHECKED_ROWS = 100  # sampled for the warning
 _FLAT = 1e-3  # kernel values closer than this to 0 (or to 1) are no different from it to a model
@@ -479,19 +455,10 @@ def fit_length(
 ) -> Any:
     """The kernel with a length scale from a number or from the rows.
 
-    With v = Var(X) over all entries and m the median distance of (at most 1000) rows:
-
-    =================  ======================  ====================
-    kernel             "scale"                 "median", "auto"
-    =================  ======================  ====================
-    gaussian, matern   σ = √(d v / 2)          σ = m, of ‖x − y‖₂
-    cauchy             s = √(d v)              s = √2 m
-    laplacian          s = d √v                s = m, of ‖x − y‖₁
-    =================  ======================  ====================
-
-    The median is the best single rule on sixteen tables (`benchmarks/bandwidths.py`), and unlike
-    "scale" a few large values do not change it. Where all rows are equal, "auto" leaves the kernel
-    as it is; the other two rules raise.
+    The rule "auto" is the median distance m of (at most 1000) rows: σ = m for the Gaussian and
+    Matérn kernels, s = √2 m for Cauchy's, and s = m with distances ‖x − y‖₁ for the Laplacian. It
+    is the best single rule on sixteen tables (`benchmarks/bandwidths.py`). Where all rows are
+    equal, it leaves the kernel as it is.
 
     Parameters
     ----------
@@ -499,39 +466,18 @@ def fit_length(
         Name of the estimator, for errors.
     kernel : StationaryKernel
         Any length scale; it is replaced.
-    rule : float, "auto", "scale" or "median"
+    rule : float or "auto"
         The length scale, or how to find it.
     X : array or CSR matrix of shape (n, d)
         Rows.
     rng : Generator
         Chooses the rows whose distances are looked at.
     """
-    if isinstance(rule, str) and rule in RULES:
-        if rule == "scale":
-            length = kernel.length_of_variance(_variance(X), X.shape[1])
-        else:
-            length = kernel.length_at(median_distance(X, kernel.metric, rng))
-        if 0 < length < np.inf:
-            return kernel.with_length(length)
-        if rule == "auto":
-            return kernel
-        what = "the variance of X" if rule == "scale" else "the median distance of rows"
-        value = "0" if length == 0 else "not finite"
-        raise ValueError(
-            f"{owner}: sigma={rule!r} finds {what} to be {value}, which gives no scale. "
-            "Give sigma as a number."
-        )
-    check_positive(owner, "sigma", rule, "a positive number, 'auto', 'scale' or 'median'")
+    if isinstance(rule, str) and rule == "auto":
+        length = kernel.length_at(median_distance(X, kernel.metric, rng))
+        return kernel.with_length(length) if 0 < length < np.inf else kernel
+    check_positive(owner, "sigma", rule, "a positive number or 'auto'")
     return kernel.with_length(float(rule))
-
-
-def _variance(X: Any) -> float:
-    """Variance over all entries, those that CSR does not store included; 0 if it is rounding."""
-    values, size = X.data if sparse.issparse(X) else X, X.shape[0] * X.shape[1]
-    mean = values.sum(dtype=np.float64) / size
-    stored = np.square(values - mean, dtype=np.float64).sum()
-    variance = float(stored + (size - values.size) * mean**2) / size
-    return variance if variance > (4 * np.finfo(np.float64).eps * mean) ** 2 else 0.0
 
 
 def median_distance(X: Any, metric: str, rng: np.random.Generator) -> float:

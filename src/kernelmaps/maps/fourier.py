@@ -101,7 +101,6 @@ from sklearn.utils import check_array
 
 from .. import kernels
 from .._util.arguments import (
-    DefaultParts,
     argument_error,
     check_choice,
     check_count,
@@ -310,12 +309,10 @@ class RandomFourierMap(JointMap):
         Equal weights of all frequencies, or frequencies and weights of least squares on 8000 pairs
         of rows, from four times as many: smaller errors on rows of few directions, for some seconds
         of `fit`. It takes an even D, and "iid" or "orthogonal" frequencies.
-    sigma : float, "auto", "scale", "median" or None, default="auto"
+    sigma : float, "auto" or None, default="auto"
         Length scale of a kernel given by name. "auto" is the median distance of (at most 1000)
-        rows, "median" the same, and an error where it is 0, "scale" scikit-learn's
-        γ = 1/(d Var X), that is σ² = d Var(X)/2.
-        :func:`kernelmaps.kernels.stationary.fit_length` has the rules for other kernels than the
-        Gaussian. None means 1. A kernel object keeps its own scale.
+        rows; :func:`kernelmaps.kernels.stationary.fit_length` says what it is for other kernels
+        than the Gaussian. None means 1. A kernel object keeps its own scale.
     random_state : int, RandomState, Generator or None
         An int gives the same map in every run.
     n_jobs : int, optional
@@ -543,10 +540,10 @@ class CompressiveFourierMap(JointMap):
     kernel : str or Kernel, default="gaussian"
         An isotropic kernel: "gaussian", "matern" or an object with ``isotropic = True``.
     sampling : {"iid", "orthogonal", "structured"}, default="iid"
-        As in :class:`RandomFourierMap`. "scale" and "median" use the measurements, whose
-        distances are nearly those of the data.
-    sigma : float, {"auto", "scale", "median"} or None, default="auto"
         As in :class:`RandomFourierMap`.
+    sigma : float, "auto" or None, default="auto"
+        As in :class:`RandomFourierMap`; "auto" uses the measurements, whose distances are nearly
+        those of the data.
     form : {"auto", "paired", "cosine"}, default="auto"
         "cosine" is the paper's, with random phases; "paired", cosines and sines of half as many
         frequencies, has a smaller error for the Gaussian and half the products, which are most
@@ -707,7 +704,7 @@ class MapKernel(Kernel):
 
 
 @dataclass(eq=False, repr=False)
-class ExponentialMap(DefaultParts, JointMap):
+class ExponentialMap(JointMap):
     """Random Fourier features of exp(−γ D²) for the distance D of any additive map.
 
     Parameters
@@ -797,9 +794,6 @@ class ExponentialMap(DefaultParts, JointMap):
         width, dtype = self.additive_map_._n_features_out, output_dtype(X.dtype)
         random = draw_fourier(self, gaussian, columns, width, rng, dtype, sampling)
         return Spec("chain", parts=(first, random))
-
-    def _default_part(self, name: str) -> Any:
-        return self._first_stage() if name == "additive_map" else None
 
     def _first_stage(self) -> AdditiveMap:
         if self.additive_map is None:

@@ -85,7 +85,7 @@ class NystroemMap(JointMap):
     additive : bool, default=False
         Map each feature by itself, by the values that the landmarks have there: a sum of
         one-dimensional kernels then has `n_components` columns for each feature.
-    sigma : float, "auto", "scale", "median" or None, default="auto"
+    sigma : float, "auto" or None, default="auto"
         Length scale of a stationary kernel given by name, as in `RandomFourierMap`. Other kernels
         have none: of "exp_chi2", "auto" is γ = 1/(mean squared distance) and None is γ = 1.
     random_state : int, RandomState, Generator or None

@@ -149,14 +149,12 @@ class Loss:
     # Largest second derivative of ℓ. Of a loss with kinks, the jump of its derivative: a second
     # derivative is this over a length, see `svm.problem.max_curvature`.
     max_curvature = 1.0
-    curvature_varies = True  # whether the second derivative differs between rows
     is_quadratic = False  # whether ℓ is ½(y − η)²: a fit is one least-squares problem
     gradient_is_smooth = True  # whether it is more than signs of residuals, of which curves jump
     family = ""  # distribution of the targets, in words
     has_distribution = True  # whether GAMs know the distribution of observations
     has_variance = True  # whether weights may be inverse variances
     output_names: ClassVar[tuple[str, ...]] = ("prediction",)  # of a regressor
-    tests_outputs_together = False  # whether a term has one test for all outputs
     has_scale = True  # whether the likelihood has a scale beside the mean
     link = "identity"  # a name in `LINKS`, or what classifiers have in its place
     is_ordered = False  # whether classes have an order, and targets are their indices
@@ -185,10 +183,6 @@ class Loss:
         """The inverse of the link."""
         with np.errstate(over="ignore"):  # far beyond the training rows
             return LINKS[self.link].inverse(eta)
-
-    def mean_slope(self, eta: Array) -> Array:
-        """Derivative of the mean by η."""
-        return LINKS[self.link].slope(self.mean(eta))
 
     @property
     def has_ratios(self) -> bool:
@@ -276,7 +270,7 @@ class Loss:
 
     def describe_parameter(self) -> str:
         """The parameter as text."""
-        return f"{getattr(self, self.parameter):.4g}"
+        return ", ".join(f"{value:.4g}" for value in np.ravel(getattr(self, self.parameter)))
 
     def adopt_parameter(self, other: Loss) -> Loss:
         """With the estimate that another loss holds, if the own parameter is to be estimated."""
@@ -398,6 +392,10 @@ class Loss:
         """The working problem at a point, with the second derivatives by the scores of two rows."""
         return problem
 
+    def deviance(self, value: float, totals: LossTotals) -> float:
+        """The deviance of rows with a sum of losses."""
+        return 2 * (value - totals.saturated)
+
     def log_likelihood(self, value: float, totals: LossTotals, dispersion: float) -> float:
         """Of all rows, from the sum of their losses; a scale is the most likely one."""
         return -value - totals.base
@@ -467,7 +465,6 @@ class SquaredError(_Dispersed):
     dual_rules = DualRules(_squared_error, _squared_error_conjugate, _squared_error_step)
     family = "normal"
     svm_factor = 2.0
-    curvature_varies = False
     is_quadratic = True
 
     def derivatives(self, y, eta):
@@ -611,7 +608,7 @@ class Multinomial(LogLoss):
     """
 
     dual_rules = None
-    family, link, tests_outputs_together = "multinomial", "softmax", True
+    family, link = "multinomial", "softmax"
 
     def probabilities(self, scores):
         return super().probabilities(scores) if scores.shape[1] == 1 else softmax(scores)
@@ -649,10 +646,6 @@ class JointLoss(Loss):
     def shift(self) -> Array:
         """What is added to the outputs."""
         return np.zeros(len(self.coding))
-
-    def deviance(self, value: float, weight: float) -> float:
-        """The deviance of rows with a sum of losses."""
-        return 2 * value
 
     @property
     def fitted(self) -> Loss:
@@ -833,9 +826,10 @@ class StandardisedLocationScale(JointLoss):
         mean, variance = _moments((y - offset) / self.unit, weight)
         return np.array([mean, 0.5 * np.log(max(variance, 1e-12))])
 
-    def deviance(self, value, weight):
+    def deviance(self, value, totals):
         """Rows times the squared geometric mean of σ: the sum of squares, if σ is constant."""
-        return weight * self.unit**2 * float(np.exp(2 * value / weight - 1))
+        n = totals.weight
+        return n * self.unit**2 * float(np.exp(2 * value / n - 1))
 
 
 @dataclass(frozen=True)
@@ -1084,18 +1078,6 @@ def cdf_below(distribution: Any, y: Array, cdf: Array) -> Array:
     return np.where(y > 0, cdf, 0.0) if hasattr(distribution, "zeros") else cdf
 
 
-def _estimate(
-    criterion: Callable[[Array], float], start: Any, bounds: Sequence[tuple[float, float]]
-) -> Array:
-    """The minimum of a mean loss of rows over a few parameters."""
-    low, high = np.array(bounds, dtype=float).T
-    options = {"gtol": 1e-6, "eps": 1e-5}
-    minimum = scipy.optimize.minimize(
-        criterion, np.clip(start, low, high), method="L-BFGS-B", bounds=bounds, options=options
-    )
-    return minimum.x
-
-
 @dataclass(frozen=True)
 class _WithParameter(Loss):
     """A loss of a likelihood with a known dispersion and one parameter beside the mean."""
@@ -1105,10 +1087,12 @@ class _WithParameter(Loss):
 
     def estimate_parameter(self, y, eta, weight, edf):
         start, bounds = self.free_numbers(y, eta, weight)
-        return self.with_numbers(_estimate(
+        minimum = scipy.optimize.minimize(
             lambda numbers: self.with_numbers(numbers).restricted_loss(y, eta, weight, edf),
-            start, bounds,
-        ))  # fmt: skip
+            np.clip(start, *np.transpose(bounds)), method="L-BFGS-B", bounds=bounds,
+            options={"gtol": 1e-6, "eps": 1e-5},
+        )  # fmt: skip
+        return self.with_numbers(minimum.x)
 
     def free_numbers(
         self, y: Array, eta: Array, weight: Array
@@ -1416,9 +1400,6 @@ class Ordinal(_WithParameter):
     def parameter_distance(self, other):
         return float(np.max(np.abs(np.subtract(self.thresholds, other.thresholds))))
 
-    def describe_parameter(self):
-        return ", ".join(f"{value:.4g}" for value in self.thresholds)
-
     def n_outputs(self, n_classes):
         return int(self.thresholds is None or len(self.thresholds) == n_classes - 1)
 
@@ -1661,6 +1642,7 @@ class CoxPartialLikelihood(Loss):
     risk_sets: RiskSets | None = field(default=None, repr=False)
     family, dispersion, has_variance = "partial likelihood of log hazards", 1.0, False
     of_times = has_ratios = True
+    output_names = ("log hazard",)
 
     def value(self, y, eta):
         return self.risk_sets.losses(eta)

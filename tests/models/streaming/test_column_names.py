@@ -142,32 +142,3 @@ def test_models_of_columns_in_another_order_do_not_merge(seed):
     b = km.StreamingRidge().fit(frame[NAMES[::-1]], frame["price"])
     with pytest.raises(ValueError, match=r"StreamingRidge\.merge: the other model has its columns"):
         a.merge(b)
-
-
-def test_lists_are_named_by_their_places(seed, tmp_path):
-    """A column of lists is as many features, and is taken as a whole."""
-    pa, pq = (pytest.importorskip(name) for name in ("pyarrow", "pyarrow.parquet"))
-    rng = np.random.default_rng(seed)
-    X, y = rng.normal(size=(60, 4)), rng.normal(size=60)
-
-    def store(name, *blocks):
-        fixed = {
-            column: pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
-            for column, values in blocks
-        }
-        pq.write_table(pa.table({**fixed, "y": y}), tmp_path / name)
-        return tmp_path / name
-
-    rows = store("rows.parquet", ("a", X[:, :3]), ("b", X[:, 3:]))
-    model = km.StreamingRidge().fit(rows)
-    assert model.feature_names_in_.tolist() == ["a[0]", "a[1]", "a[2]", "b[0]"]
-    turned = store("turned.parquet", ("b", X[:, 3:]), ("a", X[:, :3]))
-    np.testing.assert_allclose(model.predict(turned), model.predict(rows), rtol=1e-12)
-    with pytest.raises(ValueError, match=r"has no column 'a\[2\]'"):
-        model.predict(store("short.parquet", ("a", X[:, :2]), ("b", X[:, 3:])))
-    longer = store("longer.parquet", ("a", X[:, [0, 1, 2, 2]]), ("b", X[:, 3:]))
-    with (
-        pytest.warns(UserWarning, match=r"ignored: 'a\[3\]'"),
-        pytest.raises(ValueError, match=r"columns that are not expected: 'a\[3\]'"),
-    ):
-        model.predict(longer)

@@ -281,11 +281,6 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         """b of each output."""
         return self.predictor_.intercept
 
-    def _output_names(self) -> list[str]:
-        if self._loss.is_ordered:
-            return [f"above {self.classes_[0]}"]
-        return [str(self.classes_[int(code)]) for code in self._positive_codes()]
-
     def decision_function(self, X: Any, return_std: bool = False, *, offset: Any = None) -> Any:
         """Compute the log-odds of two classes, or the scores of more, whose softmax they have.
 

@@ -35,7 +35,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..losses import Loss, LossTotals
 from ..solvers.pirls import PenalisedFit
 from ..solvers.reml import Penalties, is_penalised
-from .fitting import FittedDesign, JointFit
+from .fitting import FittedDesign
 from .summary import FactsTable, format_p_value
 
 # Models of the same rows have the same deviance of a constant, whose sums may be in another order.
@@ -57,39 +57,27 @@ def fit_statistics(
     `_corrected_edf` are the degrees of freedom with those that the estimation of the smoothing
     parameters uses (`edf2` in mgcv).
     """
-    if model.joint is not None:
-        return _joint_statistics(model.joint, log_densities)
     penalties = Penalties.from_bases(model.design.bases)
+    outputs: list[tuple[Loss, PenalisedFit, LossTotals, np.ndarray]] = [
+        (loss, fit, totals, penalties.diagonal(fit.rho))
+        for loss, fit, totals in zip(losses, model.fits, model.design.totals)
+    ]
+    if (joint := model.joint) is not None:
+        outputs = [(joint.loss, joint.fit, joint.totals, joint.penalty)]
     residual = null = parameters = edf = 0.0
     log_likelihood, reml = log_densities, -log_densities
-    for loss, fit, totals in zip(losses, model.fits, model.design.totals, strict=True):
-        penalty = penalties.diagonal(fit.rho)
+    for loss, fit, totals, penalty in outputs:
         value = fit.objective - 0.5 * float(penalty @ fit.beta**2)  # without penalties
-        residual += value - totals.saturated
-        null += totals.null - totals.saturated
+        residual += loss.deviance(value, totals)
+        null += loss.deviance(totals.null, totals)
         log_likelihood += loss.log_likelihood(value, totals, fit.dispersion)
         parameters += float(fit.edf.sum()) + n_free
         reml += _reml_score(loss, fit, totals, value, penalty)
         edf += float(fit.edf.sum()) + fit.smoothing_edf
     return {
-        "deviance_": 2 * unit * float(residual), "null_deviance_": 2 * unit * float(null),
+        "deviance_": unit * float(residual), "null_deviance_": unit * float(null),
         "log_likelihood_": float(log_likelihood), "aic_": 2 * float(parameters - log_likelihood),
         "reml_": float(reml), "_corrected_edf": edf,
-    }  # fmt: skip
-
-
-def _joint_statistics(joint: JointFit, log_densities: float) -> dict[str, float]:
-    """The same of a fit of all outputs together."""
-    loss, fit, penalty, totals = joint.loss, joint.fit, joint.penalty, joint.totals
-    value = fit.objective - 0.5 * float(penalty @ fit.beta**2)
-    edf = float(fit.edf.sum())
-    log_likelihood = log_densities + loss.log_likelihood(value, totals, 1.0)
-    return {
-        "deviance_": loss.deviance(value, totals.weight),
-        "null_deviance_": loss.deviance(totals.null, totals.weight),
-        "log_likelihood_": log_likelihood, "aic_": 2 * (edf - log_likelihood),
-        "reml_": _reml_score(loss, fit, totals, value, penalty) - log_densities,
-        "_corrected_edf": edf + fit.smoothing_edf,
     }  # fmt: skip
 
 
@@ -264,17 +252,10 @@ def _check_models(models: Sequence[Any]) -> None:
                 f"{large.null_deviance_:g}). Fit all of them to the same rows."
             )
         terms = _terms(large)
-        for (columns, is_surface), name in _terms(small).items():
-            if (columns, is_surface) in terms:
-                continue
-            what = f"{name!r}{' (a surface)' if is_surface else ''}"
-            inside = [of for (other, surface), of in terms.items() if surface and columns < other]
-            advice = (
-                f"The surface {inside[0]!r} has functions of its columns, with another penalty: a "
-                "test of it against curves needs a model with these curves and the surface."
-                if inside else "Pass the smallest model first."
-            )  # fmt: skip
-            raise ValueError(
-                f"{which} are not nested: model {k + 1} has no term {what}. {advice} Models that "
-                "are not nested are compared by aic_."
-            )
+        for key, name in _terms(small).items():
+            if key not in terms:
+                what = f"{name!r} (a surface)" if key[1] else repr(name)
+                raise ValueError(
+                    f"{which} are not nested: model {k + 1} has no term {what}. Pass the smallest "
+                    "model first; models that are not nested are compared by aic_."
+                )

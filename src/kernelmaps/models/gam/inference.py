@@ -30,9 +30,10 @@ from scipy.linalg import solve_triangular
 from ..._util.threads import cached_property
 from ...data.table_reader import TableReader
 from ..losses import Loss
-from ..rows.basis import LevelBasis, TermBasis
+from ..rows.basis import LevelBasis
 from ..solvers.levels import BlockCovariance
 from ..solvers.pirls import PenalisedFit
+from ..solvers.reml import Penalties
 from .fitting import FittedDesign, JointFit
 from .levels import (
     LevelEffects,
@@ -92,7 +93,7 @@ def build_predictor(
         or term.columns in requested
         or max(float(fit.edf[span].sum()) for fit in model.fits) >= PAIRS.min_edf
     ]
-    outputs = []
+    outputs, penalties = [], Penalties.from_bases(model.design.bases)
     fits, effects = separate_levels(model)
     if model.joint is not None:
         losses = [model.joint.loss] * len(fits)
@@ -100,15 +101,13 @@ def build_predictor(
         df = max(n - float(all_coefficients.edf.sum()), 1.0)
         df = df if loss.estimates_dispersion else np.inf
         of_levels = effects[k] if effects else None
-        outputs.append(_Output.from_fit(slices, fits[k], df, of_levels, not loss.of_times))
-    unseen = [
-        new_levels(term, [books[j].kind == "category" for j in term.columns], fits, span, smoothing)
-        for term, span, smoothing in slices
-    ]
-    deviations = [
-        level_deviation(term, [books[j].kind == "category" for j in term.columns])
-        for term, _, _ in slices
-    ]
+        penalty = penalties.diagonal(all_coefficients.rho)[: len(fits[k].beta)]
+        outputs.append(_Output.from_fit(slices, fits[k], df, penalty, of_levels, not loss.of_times))
+    unseen, deviations = [], []
+    for term, span, smoothing in slices:
+        is_category = [books[j].kind == "category" for j in term.columns]
+        unseen.append(new_levels(term, is_category, fits, span, smoothing))
+        deviations.append(level_deviation(term, is_category))
     joint = None if model.joint is None else _joint_output(model.joint, slices, effects)
     if model.joint is not None and joint is not None:  # scores are combinations of predictors
         deviations = [float(np.linalg.norm(model.joint.loss.coding[0])) * d for d in deviations]
@@ -151,20 +150,13 @@ class _Output:
 
     @classmethod
     def from_fit(
-        cls, slices: Slices, fit: PenalisedFit, residual_df: float, levels: LevelEffects | None,
-        has_intercept: bool,
+        cls, slices: Slices, fit: PenalisedFit, residual_df: float, penalty: np.ndarray,
+        levels: LevelEffects | None, has_intercept: bool,
     ) -> _Output:  # fmt: skip
         projections = {
             i: Projection.from_term(slices[i][0], sides, fit.beta[slices[i][1]])
             for i, sides in pair_sides(slices).items()
         }
-        penalty = np.zeros(len(fit.beta))
-        for term, span, smoothing in slices:
-            if isinstance(term.basis, TermBasis):
-                smoothing_parameters = np.exp(fit.rho[smoothing])
-                penalty[span] = (
-                    term.basis.penalty * smoothing_parameters[term.basis.smoothing_index]
-                )
         return cls(slices, fit, residual_df, projections, penalty, levels, has_intercept)
 
     def edf(self, i: int) -> float:
@@ -489,11 +481,8 @@ def _posterior(
     coefficients = np.concatenate(indices)
     factors, of_levels = [], []
     for k, (fit, of_new) in enumerate(zip(fits, np.hstack(variances), strict=True)):
-        covariance = np.diag(of_new)
-        # Coefficients outside of the active set have no variance.
-        _, at, active = np.intersect1d(coefficients, fit.active, return_indices=True)
-        covariance[np.ix_(at, at)] += fit.covariance_of(active)
-        factors.append(_cholesky(covariance))
+        lower_factor, at, active = _factor_of(fit, coefficients, of_new)
+        factors.append(lower_factor)
         if factor is not None:
             with_levels = np.zeros((len(effects[k].values), len(coefficients)))
             with_levels[:, at], level_variances = effects[k].joint(fit, active)
@@ -504,33 +493,35 @@ def _posterior(
     if factor is not None:
         loadings, directions, unshared = zip(*of_levels, strict=True)
         levels = LevelPosterior(factor, loadings, directions, np.stack(unshared))
-    positions = tuple(np.flatnonzero(coefficients == _NEW_LEVEL).tolist())
+    positions = np.flatnonzero(coefficients == _NEW_LEVEL).tolist()
     coding = None
     if (
         joint is not None
         and isinstance(joint.fit.posterior, BlockCovariance)  # outputs are correlated
         and joint.loss.n_predictors * len(coefficients) <= MAX_COMMON_COEFFICIENTS
     ):
-        factors = [_joint_factor(joint, coefficients, np.hstack(variances)[0])]
+        m, of_new = joint.loss.n_predictors, np.hstack(variances)[0]
+        of_predictors = m * coefficients + np.arange(m)[:, None]  # one predictor after the other
+        of_predictors[:, positions] = _NEW_LEVEL
+        factors = [_factor_of(joint.fit, of_predictors.ravel(), np.tile(of_new, m))[0]]
         coding = joint.loss.coding
     lower = np.tri(len(factors[0]), dtype=bool)
     packed = np.stack([lower_factor[lower] for lower_factor in factors])
-    return Posterior(tuple(bases), packed, levels, positions, coding)
+    return Posterior(tuple(bases), packed, levels, tuple(positions), coding)
 
 
-def _joint_factor(
-    joint: JointFit, coefficients: np.ndarray, of_new_levels: np.ndarray
-) -> np.ndarray:
-    """The Cholesky factor of some coefficients of all predictors, one predictor after the other."""
-    fit, m = joint.fit, joint.loss.n_predictors
-    of_predictors = m * coefficients + np.arange(m)[:, None]
-    of_predictors[:, coefficients == _NEW_LEVEL] = _NEW_LEVEL
-    places = of_predictors.ravel()
-    covariance = np.diag(np.tile(of_new_levels, m))
-    at = np.flatnonzero(np.isin(places, fit.active))
-    active = np.searchsorted(fit.active, places[at])
+def _factor_of(
+    fit: PenalisedFit, coefficients: np.ndarray, of_new_levels: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The Cholesky factor of the covariance of some coefficients; where some are, and in the fit.
+
+    Those outside of the active set have no variance, but for new levels.
+    """
+    at = np.flatnonzero(np.isin(coefficients, fit.active))
+    active = np.searchsorted(fit.active, coefficients[at])
+    covariance = np.diag(of_new_levels)
     covariance[np.ix_(at, at)] += fit.covariance_of(active)
-    return _cholesky(covariance)
+    return _cholesky(covariance), at, active
 
 
 def _level_deviations(

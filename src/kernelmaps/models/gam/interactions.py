@@ -26,7 +26,7 @@ from .bases import empty_basis
 from .design import AdditiveDesign
 from .fitting import FittedDesign, RoughFit, RoughModel, fit_outputs, fit_outputs_roughly
 from .pairs import PAIRS, coarse_codes, marginal_basis
-from .score_tests import SCORE_TEST, compute_p_values, screen_pairs
+from .score_tests import SCORE_TEST, p_value, screen_pairs
 from .terms import GamSettings, Pair
 from .training_rows import DesignTerm
 
@@ -209,14 +209,12 @@ class InteractionSearch:
         for k, (loss, fit) in enumerate(zip(self.losses, model.fits, strict=True)):
             tables = rows.derivative_tables(design.terms, fit.beta, loss, k, pairs, coarse)
             screened = screen_pairs(pairs, tables, marginal_bases, fit.dispersion)
-            tested = np.flatnonzero([pair in screened for pair in pairs])
-            pairs_tested = [pairs[at] for at in tested]
             with limit_blas(1):  # matrices of some dozen rows: threads would only wait
-                p_values = compute_p_values(
-                    pairs_tested, tables[tested], marginal_bases, fit.dispersion
-                )
-            for pair, p in p_values.items():
-                evidence[pair] = min(evidence.get(pair, (1.0, 0.0)), (p, -screened[pair]))
+                for (a, b), table in zip(pairs, tables, strict=True):
+                    if (a, b) in screened:
+                        p = p_value(table, marginal_bases[a], marginal_bases[b])
+                        strength = p, -screened[a, b]
+                        evidence[a, b] = min(evidence.get((a, b), (1.0, 0.0)), strength)
         significant: list[Pair] = []
         for pair in sorted(evidence, key=lambda pair: evidence[pair]):
             if evidence[pair][0] < level and not {*pair} & {j for p in significant for j in p}:

@@ -462,10 +462,13 @@ class AdditivePredictor:
 
     @property
     def output_names(self) -> list[str]:
-        """What scores are of, where there are several: classes, or a mean and a log scale."""
-        if self.classes is None or len(self.intercept) == 1:
+        """What scores are of: a prediction, a mean and a log scale, or classes."""
+        if self.classes is None:
             return list(self.fitted_loss.output_names)
-        return [str(label) for label in self.classes]
+        if self.fitted_loss.is_ordered:
+            return [f"above {self.classes[0]}"]
+        codes = self.fitted_loss.positive_codes(len(self.classes))
+        return [str(self.classes[int(code)]) for code in codes]
 
     @property
     def output_head(self) -> str:
@@ -790,17 +793,9 @@ def check_exposure_has_use(loss: Loss) -> None:
 def warn_without_exposure(model: Any, call: str, *given: Any) -> None:
     """Warn if a model was fitted with exposures or offsets, and a call has none."""
     if getattr(model, "_exposed", False) and all(item is None for item in given):
-        had, instead, pass_it = (
-            ("an offset", "it counts as 0", "offset=")
-            if model._of_labels
-            else ("an exposure or an offset", "each row counts as one unit", "exposure= or offset=")
-        )
-        warnings.warn(
-            f"{call}: the model was fitted with {had}, and none is given: {instead}. Pass "
-            f"{pass_it} where there is one.",
-            UserWarning,
-            stacklevel=3,
-        )
+        had = "an offset" if model._of_labels else "an exposure or an offset"
+        problem = f"{call}: the model was fitted with {had}, and none is given: pass"
+        warnings.warn(f"{problem} exposure= or offset=.", UserWarning, stacklevel=3)
 
 
 def warn_beyond(owner: str, counts: Mapping[str, int], stacklevel: int) -> None:

@@ -18,7 +18,7 @@ from ..._util.threads import evenly_spaced
 from ...data.columns import Column
 from ...data.sources import Source
 from ..inputs import numbers_in_text, real_targets, targets_of, weights_of
-from ..losses import BinomialCounts, Loss
+from ..losses import LINKS, BinomialCounts, Loss
 from .base import GeneralizedAdditiveModel
 from .model_check import GamCheck
 from .predictor import check_exposure_has_use, check_exposures, warn_without_exposure
@@ -145,9 +145,6 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
     def intercept_(self) -> float:
         """b."""
         return float(self.predictor_.intercept[0])
-
-    def _output_names(self) -> list[str]:
-        return list(self._loss.output_names)
 
     @all_or_nothing
     def fit(
@@ -284,7 +281,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         if not return_std:
             return predictions
         errors = self._score_errors(X)[:, 0]
-        return predictions, units * self.loss_.mean_slope(scores[:, 0]) * errors
+        slope = LINKS[self._link].slope(self.loss_.mean(scores[:, 0]))
+        return predictions, units * slope * errors
 
     def predict_scale(self, X: Any, return_std: bool = False) -> Any:
         """Predict the standard deviation of observations, of ``loss="location_scale"``.
@@ -515,9 +513,9 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
 def _calibration_rows(calibration: Any) -> dict[str, Any]:
     """Rows of calibration by what they are: X, y and, where there are any, exposure and offset."""
     if isinstance(calibration, tuple) and len(calibration) == 2:
-        return dict(zip(("X", "y"), calibration, strict=True))
-    required, allowed = {"X", "y"}, {"X", "y", "exposure", "offset"}
-    if isinstance(calibration, Mapping) and required <= set(calibration) <= allowed:
+        calibration = {"X": calibration[0], "y": calibration[1]}
+    keys = set(calibration) if isinstance(calibration, Mapping) else set()
+    if {"X", "y"} <= keys <= {"X", "y", "exposure", "offset"}:
         return dict(calibration)
     raise ValueError(
         "AdditiveRegressor: calibration must be a tuple (X, y) of further rows, or a dict of X, y "

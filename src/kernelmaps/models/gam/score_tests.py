@@ -110,38 +110,18 @@ def _stacked_bases(
     return functions, penalty
 
 
-def compute_p_values(
-    pairs: Sequence[tuple[int, int]], tables: np.ndarray,
-    marginal_bases: dict[int, MarginalBasis], dispersion: float,
-) -> dict[tuple[int, int], float]:  # fmt: skip
-    """The p-values of pairs.
-
-    `tables`, of shape (n_pairs, 3, n_codes, n_codes), hold the sums of curvatures, gradients and
-    squared gradients of each pair; `marginal_bases` are those of the columns.
-    """
-    p_values = {}
-    for pair, table in zip(pairs, tables, strict=True):
-        first, second = (marginal_bases[j] for j in pair)
-        curvature, gradient, squares = table[:, : len(first.functions), : len(second.functions)]
-        p_values[pair] = p_value(curvature, gradient, squares, dispersion, first, second)
-    return p_values
-
-
-def p_value(
-    curvature: np.ndarray, gradient: np.ndarray, squares: np.ndarray, dispersion: float,
-    first: MarginalBasis, second: MarginalBasis,
-) -> float:  # fmt: skip
+def p_value(table: np.ndarray, first: MarginalBasis, second: MarginalBasis) -> float:
     """The probability of scores as high as these without an effect of the pair.
 
     Parameters
     ----------
-    curvature, gradient, squares : ndarray of shape (n_first, n_second)
-        Sums of curvatures, gradients and squared gradients (W, r and V).
-    dispersion : float
-        φ.
+    table : ndarray of shape (3, n_codes, n_codes)
+        Sums of curvatures, gradients and squared gradients (W, r and V); codes that a column does
+        not have come last.
     first, second : MarginalBasis
         Functions of the two columns at these codes.
     """
+    curvature, gradient, squares = table[:, : len(first.functions), : len(second.functions)]
     products = _products(curvature, first, second)
     scores = gradient.ravel() @ products
     eigenvalues = np.linalg.eigvalsh((products.T * squares.ravel()) @ products)

@@ -355,14 +355,10 @@ def _resolve_constraints(
             f"{owner}: constraints must be a mapping from columns to {', '.join(SHAPES)}, got "
             f"{given!r}."
         )
-    signs: dict[Any, str] = {1: "increasing", -1: "decreasing"}
     by_column: Shapes = {}
     by_pair: dict[tuple[int, ...], Shapes] = {}
     for key, value in given.items():
-        shapes = [
-            signs.get(item, item)
-            for item in (value if isinstance(value, tuple | list) else (value,))
-        ]
+        shapes = value if isinstance(value, tuple | list) else (value,)
         if not isinstance(key, tuple):
             j = columns.position(key, owner, "constraints")
             by_column[j] = _check_shapes(shapes, f"column {columns.feature_names[j]!r}", owner)

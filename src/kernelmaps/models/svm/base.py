@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from ..._util.arguments import DefaultParts, check_choice, check_count, check_positive, generator
+from ..._util.arguments import check_choice, check_count, check_positive, generator
 from ..._util.devices import is_foreign, memory_named, refuse_gpu_array
 from ..._util.schema import State, array, instance, integer, names, number, text
 from ..._util.threads import resolve_threads
@@ -28,7 +28,7 @@ from .problem import Options, Targets
 
 
 @dataclass(eq=False, repr=False)
-class AdditiveSVM(DefaultParts, BaseEstimator):
+class AdditiveSVM(BaseEstimator):
     """What `AdditiveSVC` and `AdditiveSVR` have in common."""
 
     feature_map: AdditiveMap | None = None
@@ -85,9 +85,6 @@ class AdditiveSVM(DefaultParts, BaseEstimator):
         return int(np.argmax(scores))
 
     # -- parameters -------------------------------------------------------------------------------
-
-    def _default_part(self, name: str) -> Any:
-        return inputs.unwrap_map(None) if name == "feature_map" else None
 
     def _check_parameters(self) -> np.ndarray | None:
         """Refuse parameters that have no meaning; the values of C, if there are several."""
