@@ -760,14 +760,13 @@ class GeneralizedAdditiveModel(BaseEstimator):
         ----------
         term : str, int or pair of these
             A column or two, or the name of a term (``"age × power"``).
-        effect : number, callable, dict or tuple
+        effect : number, callable or dict
             A number, for all values (missing ones and other levels, too). A function of the values
             (those of the column's nodes and 257 even ones, with straight lines between; or names
             of levels) and of their old effects, which returns new ones:
             ``lambda x, old: numpy.maximum.accumulate(old)``. A dict from levels (or "missing",
-            "other") to numbers. For numbers also ``(grid, values)``: straight lines through points,
-            from the first to the last of them. For more than two classes, values may have a column
-            for each. A term of two columns is set to a number.
+            "other") to numbers. For more than two classes, values may have a column for each. A
+            term of two columns is set to a number.
         between : (low, high), optional
             Where the effect of a number is changed, both ends included; None for an open end. An
             end at or beyond the training rows is open, too.

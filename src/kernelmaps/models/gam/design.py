@@ -209,9 +209,9 @@ def describe_merged_levels(design: AdditiveDesign, settings: GamSettings) -> Ite
         if j != largest and len(book.levels) == limit and not book.exact:
             others = "" if largest < 0 else f", and {books[largest].name!r} more still"
             yield (
-                f"column {book.name!r} has more than {limit} levels{others}. All but the {limit} "
-                f"most frequent, {design.counts[j][OTHER] / n_rows:.0%} of the rows, share an effect"
-                f". Group them, or leave the column out: terms={{{book.name!r}: None}}."
+                f"column {book.name!r} has more than {limit} levels{others}. The rarer ones, "
+                f"{design.counts[j][OTHER] / n_rows:.0%} of the rows, share an effect. Group them"
+                f" or leave the column out: terms={{{book.name!r}: None}}."
             )
     for term in design.terms:
         if term.pair is None or term.pair.columns not in settings.pairs:

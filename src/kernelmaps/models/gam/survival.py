@@ -263,10 +263,9 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
 
     def _deviations(self, columns: Sequence[Column], as_fitted: bool = True) -> np.ndarray:
         """zᵀL of rows, with LLᵀ the posterior covariance of the coefficients."""
-        predictor = self.predictor_
-        table = predictor._prediction_terms if as_fitted else predictor._continuing_terms
-        (factor,) = predictor.posterior.cholesky_factors()
-        return np.concatenate([design @ factor for _, design in table.design(columns)])
+        factors = self.predictor_.posterior.cholesky_factors()
+        blocks = self.predictor_.score_deviations(columns, factors, as_fitted)
+        return np.concatenate([deviations for _, _, deviations in blocks])
 
     def _times(
         self, y: Any, n: int, entry: Any = None, strata: Any = None
