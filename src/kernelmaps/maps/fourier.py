@@ -628,7 +628,7 @@ class CompressiveFourierMap(JointMap):
                 f"CompressiveFourierMap: the length scale of {kernel!r} is not known, so that it "
                 f"cannot be changed by {1 / scale:g}. Scale the data instead."
             )
-        return kernel.with_length(1 / scale * kernel.length)
+        return kernel.with_parameter(1 / scale * kernel.length)
 
     def _measurement_stage(self, X: Any, rng: np.random.Generator) -> tuple[Spec | None, float]:
         """A drawn projection or the camera's; for measurements, none, and the camera's scale."""
