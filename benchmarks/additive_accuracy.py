@@ -185,7 +185,7 @@ def between(
     """Whether the test rows are rather of the pair's second class, for increasing C."""
     rows = np.flatnonzero(np.isin(codes, pair))
     own, second = X[rows], codes[rows] == pair[1]
-    model = km.AdditiveSVC(fitted, loss="hinge", tol=tol, warm_start=True, random_state=0, n_jobs=1)
+    model = km.AdditiveSVC(fitted, loss="hinge", tol=tol, random_state=0, n_jobs=1)
     found = np.empty((len(costs), X_test.shape[0]), bool)
     for k, C in enumerate(costs):
         model.set_params(C=C).fit(own, second)

@@ -70,7 +70,7 @@ def test_many_anchors_are_tried_where_few_do_not_suffice():
 @pytest.mark.parametrize("max_error", [0.1, 0.02, 0.004])
 def test_bisection_finds_what_a_search_through_all_sizes_finds(X, max_error):
     families = ["HomogeneousMap", "SeriesMap"]
-    search = _Search(X, km.kernels.chi2, {**WANTED, "max_error": max_error}, 1000, 0)
+    search = _Search(X, km.kernels.chi2, {**WANTED, "max_error": max_error}, 0)
     smallest = []
     for name in families:
         every = [
@@ -176,15 +176,10 @@ def test_a_kernel_of_ones_own_gets_anchors(X):
     assert type(choice.map).__name__ == "AnchorMap"
 
 
-def test_every_loser_has_a_reason(X):
+def test_the_table_shows_the_chosen_map_and_others(X):
     choice = km.choose(X, "chi2", max_error=0.02, progress=False)
-    assert choice.evidence.verdict == "chosen"
-    assert all(item.verdict for item in choice.rejected)
     assert len({item.candidate.name for item in choice.rejected} - {"HomogeneousMap"}) > 0
-    frame = choice.to_pandas()
-    assert frame.verdict[0] == "chosen"
-    assert len(frame) == 1 + len(choice.to_dict()["rejected"])
-    assert f"{len(frame)} candidates were measured." in str(choice)
+    assert f"{1 + len(choice.to_dict()['rejected'])} candidates were measured." in str(choice)
     # A terminal shows the chosen one and, of each family, the last size that was looked at.
     families = {(item.candidate.name, item.candidate.variant) for item in choice.rejected}
     assert choice.table().row_count == 1 + len(families)
@@ -260,7 +255,6 @@ def test_a_list_of_kernels_has_maps_that_do_not_clip(seed):
         ({"max_error": np.nan}, "max_error must be a positive number, got nan"),
         ({"max_error": 0.9, "budget": 0}, "budget must be a positive number of seconds, got 0"),
         ({"max_error": 0.1, "confidence": "high"}, "confidence must be"),
-        ({"max_error": 0.1, "held_out_rows": 1}, "held_out_rows must be an integer >= 4"),
         ({"max_error": 0.1, "families": "HomogeneousMap"}, "must be a list of names"),
         ({"max_error": 0.1, "error": "squared"}, "error must be"),
         ({"max_error": 0.1, "confidence": 1.5}, "confidence must be"),

@@ -401,14 +401,6 @@ def test_partial_fit_goes_on_with_a_saved_model(way, path):
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
-def test_a_warm_start_after_loading_starts_from_scratch():
-    X = rows(300, seed=2)
-    warm = km.AdditiveSVR(km.SplineMap(), warm_start=True).fit(X, X[:, 0])
-    np.testing.assert_allclose(
-        pickle.loads(pickle.dumps(warm)).fit(X, X[:, 0]).predict(X), warm.predict(X), atol=1e-2
-    )
-
-
 # ---- what is refused: entries that contradict each other -----------------------------------------
 
 

@@ -86,7 +86,7 @@ def test_derivatives_are_those_of_the_value(name, seed):
         np.testing.assert_allclose(
             ((a - 8 * b + 8 * c - d) / (12 * h))[away], derivative[away], atol=1e-8
         )
-    assert loss.curvature_varies == (np.ptp(curvature) > 0)
+    assert loss.is_quadratic == (np.ptp(curvature) == 0)
 
 
 @loop(fastmath=True, _nrt=False)

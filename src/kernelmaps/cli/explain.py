@@ -49,9 +49,7 @@ def explain(
     ] = None,
     label: Annotated[
         str | None,
-        typer.Option(
-            "--class", help="Class whose effects (or score) to show, of more than two; the first."
-        ),
+        typer.Option("--class", help="Of several classes, the one to show; default: the first."),
     ] = None,
     report: Annotated[
         Path | None,

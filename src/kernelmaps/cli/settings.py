@@ -236,8 +236,7 @@ def numbers_between_commas(text: str, option: str, kind: Callable[[str], Any] = 
     try:
         return [kind(item.strip()) for item in text.split(",")]
     except ValueError:
-        words = "whole numbers" if kind is int else "numbers"
-        raise ValueError(f"--{option} must be {words} with commas, got {text!r}.") from None
+        raise ValueError(f"--{option} must be numbers with commas, got {text!r}.") from None
 
 
 def numbers_by_name(text: str, option: str) -> float | dict[str, float]:

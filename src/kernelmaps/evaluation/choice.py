@@ -23,7 +23,6 @@ from .._util.arguments import (
     argument,
     argument_error,
     check_choice,
-    check_count,
     check_number,
     check_positive,
     generator,
@@ -49,6 +48,7 @@ ADDITIVE_SIZES = (1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 15, 19, 25, 33, 49, 65, 97)
 JOINT_SIZES = tuple(2**power for power in range(6, 15))
 _MAX_DESIGN = 33  # columns; designs of more take minutes
 _MARGIN = 1.1  # over the largest error seen: the chosen one is the luckiest of many candidates
+_HELD_OUT_ROWS = 1000  # in each of the two parts, at most half of all, whose pairs are measured
 _PATIENCE = 20.0  # seconds for one candidate, after which no other one of its family is tried
 # Families in the order of their cost: series are formulas, anchors need eigenvectors for each
 # feature, designs a linear program where there is no ready one, and landmarks a decomposition.
@@ -74,8 +74,6 @@ class Evidence:
         Predicted time to map all rows, from the time that the held-out rows took.
     certificate : Certificate or None
         What the map's own theory says; of the chosen map alone, since some take long to compute.
-    verdict : str
-        "chosen", or why another one was taken.
     """
 
     candidate: maps.Candidate
@@ -88,7 +86,6 @@ class Evidence:
     n_pairs: int
     seconds: float
     certificate: Certificate | None = None
-    verdict: str = ""
 
     @property
     def label(self) -> str:
@@ -108,7 +105,7 @@ class Choice(Tabled):
     evidence : Evidence
         Of the chosen map.
     rejected : list of Evidence
-        What else was measured, each with the reason why it lost.
+        What else was measured: bounds over the tolerance, or more columns, or larger bounds.
     kernel : Kernel
         Of the rows as they reach the map.
     requirements : dict
@@ -143,12 +140,6 @@ class Choice(Tabled):
             "notes": self.notes,
         }
 
-    def to_pandas(self) -> Any:
-        """One line per candidate, the chosen one first."""
-        import pandas as pd
-
-        return pd.DataFrame([_to_dict(item) for item in (self.evidence, *self.rejected)])
-
     def table(self) -> Any:
         """A rich table: the chosen map and, of each other family, the last size looked at."""
         last: dict[tuple[str, str], Evidence] = {}
@@ -156,9 +147,7 @@ class Choice(Tabled):
             last[item.candidate.name, item.candidate.variant] = item
         relative = self.requirements["error"] == "relative"
         right = ("columns", "max rel.\nerror" if relative else "max\nerror", "bound", "ms")
-        table = table_of(
-            ["map", *right, "verdict"], [], self.summary(), right, title_justify="left"
-        )
+        table = table_of(["map", *right], [], self.summary(), right, title_justify="left")
         table.caption = "\n".join(
             [f"{1 + len(self.rejected)} candidates were measured.", *self.notes]
         )
@@ -166,7 +155,7 @@ class Choice(Tabled):
         for item in (self.evidence, *shown):
             cells = number(item.max), number(item.bound), number(1e3 * item.seconds, ".1f")
             style = "bold" if item is self.evidence else ""
-            table.add_row(item.label, str(item.columns), *cells, item.verdict, style=style)
+            table.add_row(item.label, str(item.columns), *cells, style=style)
         return table
 
     def __repr__(self) -> str:
@@ -192,7 +181,6 @@ def choose(
     error: str = "absolute",
     confidence: float = 0.95,
     families: Sequence[str] | None = None,
-    held_out_rows: int = 1000,
     random_state: Any = 0,
     budget: float | None = None,
     progress: bool | None = None,
@@ -217,8 +205,6 @@ def choose(
         Confidence of the bound on the largest error of new pairs.
     families : sequence of str, optional
         Names of the maps to consider; by default all that exist for the kernel.
-    held_out_rows : int
-        Rows in each of the two parts (at most half of all rows) whose pairs are measured.
     random_state : int, RandomState, Generator or None
     budget : float, optional
         Seconds after which no further map is measured; the notes of the result name them.
@@ -228,7 +214,7 @@ def choose(
     Returns
     -------
     Choice
-        The map, fitted on all rows; its evidence; and why the others were not chosen.
+        The map, fitted on all rows; its evidence; and that of the others.
 
     Raises
     ------
@@ -252,7 +238,6 @@ def choose(
     check_positive("choose", "max_error", max_error)
     check_choice("choose", "error", error, ("absolute", "relative"))
     check_number("choose", "confidence", confidence, "in [0.5, 1)", lambda c: 0.5 <= c < 1)
-    check_count("choose", "held_out_rows", held_out_rows, least=4)
     if budget is not None:
         check_positive("choose", "budget", budget, "a positive number of seconds")
     if isinstance(families, str):
@@ -262,7 +247,7 @@ def choose(
     rows, encoder = _read_rows(X, kernel)
     rows, kernel, scaler = scale_rows(kernel, rows, random_state)
     groups = _list_families(kernel, families, random_state)
-    search = interruptible(_Search, rows, kernel, requirements, held_out_rows, random_state, budget)
+    search = interruptible(_Search, rows, kernel, requirements, random_state, budget)
     for family in track(groups, lambda group: group[0].family, enabled=progress):
         interruptible(search.bisect, family)
     best, rejected = search.rank()
@@ -270,7 +255,7 @@ def choose(
     made = best.candidate.make()
     scaled = made if scaler is None else make_pipeline(clone(scaler), made)
     chosen_map = put_behind(encoder, scaled).fit(X)
-    best = replace(best, verdict="chosen", certificate=getattr(made, "certificate_", None))
+    best = replace(best, certificate=getattr(made, "certificate_", None))
     columns = None if encoder is None else encoder.columns_used
     return Choice(chosen_map, best, rejected, kernel, requirements, search.notes, columns)
 
@@ -319,12 +304,11 @@ class _Search:
         X: Any,
         kernel: Kernel,
         requirements: dict[str, Any],
-        held_out_rows: int,
         random_state: int,
         budget: float | None = None,
     ) -> None:
         order = generator(random_state).permutation(X.shape[0])
-        self.n_held = int(min(held_out_rows, X.shape[0] // 2))
+        self.n_held = int(min(_HELD_OUT_ROWS, X.shape[0] // 2))
         self.X, self.kernel, self.requirements = X, kernel, requirements
         self.splits = [self._split(order, start) for start in (0, self.n_held)]
         self.end = np.inf if budget is None else perf_counter() + budget
@@ -414,7 +398,7 @@ class _Search:
         )
 
     def rank(self) -> tuple[Evidence, list[Evidence]]:
-        """The evidence of the chosen map, and that of the others with the reasons why they lost."""
+        """The evidence of the chosen map, and that of the others."""
         if not self.measured:
             reasons = "; ".join(self.notes) or "there is no map for it in this version"
             raise ValueError(f"choose: no map of {self.kernel!r} could be measured: {reasons}")
@@ -422,8 +406,7 @@ class _Search:
             raise self._failure()
         # Of as many columns, the safer one: times of milliseconds would decide by chance.
         best = min(self._good, key=lambda item: (item.columns, item.bound))
-        losers = [item for item in self.measured if item is not best]
-        rejected = [replace(item, verdict=self._verdict(item, best)) for item in losers]
+        rejected = [item for item in self.measured if item is not best]
         return best, sorted(rejected, key=lambda item: (item.columns, item.bound))
 
     def _failure(self) -> ToleranceError:
@@ -442,13 +425,6 @@ class _Search:
             f"Allow a larger error{relative}.",
         ]
         return ToleranceError(" ".join(sentences), best=nearest)
-
-    def _verdict(self, item: Evidence, best: Evidence) -> str:
-        if item.bound > self.requirements["max_error"]:
-            return f"bound over {self.requirements['max_error']:g}"
-        if item.columns > best.columns:
-            return f"accurate enough; {item.columns - best.columns} more columns"
-        return f"accurate enough; larger bound than {best.bound:.2g}"
 
 
 def _list_families(

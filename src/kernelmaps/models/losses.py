@@ -149,14 +149,12 @@ class Loss:
     # Largest second derivative of ℓ. Of a loss with kinks, the jump of its derivative: a second
     # derivative is this over a length, see `svm.problem.max_curvature`.
     max_curvature = 1.0
-    curvature_varies = True  # whether the second derivative differs between rows
     is_quadratic = False  # whether ℓ is ½(y − η)²: a fit is one least-squares problem
     gradient_is_smooth = True  # whether it is more than signs of residuals, of which curves jump
     family = ""  # distribution of the targets, in words
     has_distribution = True  # whether GAMs know the distribution of observations
     has_variance = True  # whether weights may be inverse variances
     output_names: ClassVar[tuple[str, ...]] = ("prediction",)  # of a regressor
-    tests_outputs_together = False  # whether a term has one test for all outputs
     has_scale = True  # whether the likelihood has a scale beside the mean
     link = "identity"  # a name in `LINKS`, or what classifiers have in its place
     is_ordered = False  # whether classes have an order, and targets are their indices
@@ -467,7 +465,6 @@ class SquaredError(_Dispersed):
     dual_rules = DualRules(_squared_error, _squared_error_conjugate, _squared_error_step)
     family = "normal"
     svm_factor = 2.0
-    curvature_varies = False
     is_quadratic = True
 
     def derivatives(self, y, eta):
@@ -611,7 +608,7 @@ class Multinomial(LogLoss):
     """
 
     dual_rules = None
-    family, link, tests_outputs_together = "multinomial", "softmax", True
+    family, link = "multinomial", "softmax"
 
     def probabilities(self, scores):
         return super().probabilities(scores) if scores.shape[1] == 1 else softmax(scores)

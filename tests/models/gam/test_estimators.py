@@ -260,7 +260,7 @@ def test_a_constraint_that_holds_anyway_changes_nothing(seed):
     X = rng.random((500, 1))
     y = 3 * X[:, 0] + 0.05 * rng.normal(size=500)
     plain = km.AdditiveRegressor().fit(X, y)
-    held = km.AdditiveRegressor(constraints={0: 1}).fit(X, y)
+    held = km.AdditiveRegressor(constraints={0: "increasing"}).fit(X, y)
     # Without a constraint those of the 40 functions are left out that penalties leave less than a
     # hundredth of; each has a standard error of 0.05 / √500.
     left = 0.01 * np.sqrt(40) * 0.05 / np.sqrt(500)

@@ -54,8 +54,8 @@ SETTINGS = [
     ({"constraints": "increasing"}, "constraints must be a mapping"),
     ({"constraints": {"x1": "convex"}, "categorical_features": [1]}, "have no order"),
     ({"constraints": {"x0": "convex"}, "interactions": [(0, 1)]}, "would undo"),
-    ({"constraints": {"x0": 1}, "terms": ["x1"]}, "which has no term"),
-    ({"constraints": {"x0": 1}, "terms": {(0, 1): "surface"}}, "only a surface, whose shape is"),
+    ({"constraints": {"x0": "increasing"}, "terms": ["x1"]}, "which has no term"),
+    ({"constraints": {"x0": "increasing"}, "terms": {(0, 1): "surface"}}, "which has no term"),
     (
         {"constraints": {(0, 1): "increasing in x0"}, "terms": {(0, 1): "surface"}},
         "the shape of a surface is free",

@@ -221,7 +221,7 @@ def test_a_surface_is_compared_with_curves_by_a_model_of_both(fitted):
     curves = km.AdditiveRegressor(terms=["east", "north", "age"]).fit(X, y)
     both = km.AdditiveRegressor(terms=["east", "north", "age", *SURFACE]).fit(X, y)
     assert km.anova(curves, both).records[1]["p_value"] < 1e-6
-    with pytest.raises(ValueError, match=r"no term 'east'\. The surface 'east × north' has fun"):
+    with pytest.raises(ValueError, match="are not nested: model 2 has no term 'east'"):
         km.anova(curves, surface)
     pair = km.AdditiveRegressor(terms=["east", "north", "age", PLACE]).fit(X, y)
     with pytest.raises(ValueError, match=r"model 2 has no term .* \(a surface\)"):

@@ -310,7 +310,7 @@ GOOD = {"X": TABLE[["a", "b"]], "y": TABLE[["t", "d"]]}
         ({"y": TABLE[["d", "t"]]}, "events must be True or False .* time and event in this order"),
         ({"y": TABLE[["t", "d"]].assign(d=0)}, "no row of positive weight has an event"),
         ({"sample_weight": 1 - TABLE["d"]}, "no row of positive weight has an event"),
-        ({"entry": TABLE["t"]}, "must enter before their time, and row 0 has the entry 2 and"),
+        ({"entry": TABLE["t"]}, "must enter before their time, and row 0 has 2"),
         ({"entry": [0, 1]}, "entry must hold 24 finite numbers"),
         ({"strata": [0, 1]}, "strata must hold 24 labels"),
         ({"strata": [None, *"a" * 23]}, "strata must hold a label for each row, and row 0"),

@@ -153,15 +153,6 @@ def test_classes_together_are_classes_apart(seed, monkeypatch):
     )
 
 
-def test_warm_start_is_shorter(seed):
-    X, score = data(seed, n=400)
-    y = labels(score)
-    for solver in ("dual", "primal"):
-        options = {"warm_start": True, "solver": solver, "tol": 1e-4, "random_state": 0, **ONE}
-        model = km.AdditiveSVC(C=1.0, **options)
-        assert model.fit(X, y).n_iter_ > model.fit(X, y).n_iter_
-
-
 def test_convergence_is_certified_or_warned_about(seed):
     X, score = data(seed)
     with pytest.warns(ConvergenceWarning, match="max_iter=2 epochs with a relative duality gap"):
@@ -207,19 +198,6 @@ def test_small_costs_leave_the_intercept(loss, C, seed):
             "hinge": 1.0,
         }
         assert model.intercept_[0] == pytest.approx(alone[loss], abs=0.05)
-
-
-def test_a_warm_start_forgets_rows_that_do_not_take_part(seed):
-    X, score = data(seed)
-    y, weight = (score > np.median(score)).astype(int), (np.arange(len(score)) % 4 == 0) * 1.0
-    settings = {"C": 0.1, "tol": 1e-6, "random_state": 0}
-    warm = km.AdditiveSVC(warm_start=True, **settings).fit(X, y).fit(X, y, weight)
-    cold = km.AdditiveSVC(**settings).fit(X, y, weight)
-    np.testing.assert_allclose(warm.objective_, cold.objective_, rtol=1e-5)
-    warm = km.AdditiveSVC(warm_start=True, **settings).fit(X + 1, y)
-    warm.set_params(fit_intercept=False).fit(X + 1, y)
-    cold = km.AdditiveSVC(fit_intercept=False, **settings).fit(X + 1, y)
-    np.testing.assert_allclose(warm.objective_, cold.objective_, rtol=1e-5)
 
 
 def test_sparse_rows_of_a_model_whose_map_does_not_vanish(seed):

@@ -403,8 +403,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
         if not all(fit.smoothing_converged for fit in fits):
             self._warn_of_fit(
                 ": the search for smoothing parameters stopped far from a minimum of the REML "
-                "criterion: curves may be too smooth or too rough. Leave out columns that repeat "
-                f"others ({argument('terms')}), or give some of them ({argument('smoothing')}).",
+                f"criterion. Leave out columns that repeat others ({argument('terms')}), or give "
+                f"some of the parameters ({argument('smoothing')}).",
                 ConvergenceWarning,
             )
         for problem in describe_merged_levels(design, settings):
@@ -412,9 +412,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
         if self.edf_.max() > MAX_EDF_SHARE * rows.total_weight:
             self._warn_of_fit(
                 f" used {self.edf_.max():.1f} effective degrees of freedom for "
-                f"{rows.total_weight:g} rows: it follows the noise, and its standard errors are "
-                f"too small. Name fewer columns in {argument('terms')}, raise "
-                f"{argument('smoothing')}, or fit more rows."
+                f"{rows.total_weight:g} rows, and follows the noise. Name fewer columns in "
+                f"{argument('terms')}, raise {argument('smoothing')}, or fit more rows."
             )
 
     def _warn_of_fit(self, problem: str, category: type[Warning] = UserWarning) -> None:
@@ -662,21 +661,16 @@ class GeneralizedAdditiveModel(BaseEstimator):
             Prints as text; notebooks show it as HTML; `to_frame` has the numbers.
         """
         model, loss = self._model, self.loss_
-        names = self._output_names()
+        names, errors = self._output_names(), model.posterior.intercept_errors
         intercepts = [
-            f"{name}{plain_number(value, 4)} (se {plain_number(error, 2)})"
-            for name, value, error in zip(
-                [f"{name} " for name in names] if len(names) > 1 else [""],
-                model.intercept,
-                model.posterior.intercept_errors,
-                strict=True,
-            )
+            f"{plain_number(value, 4)} (se {plain_number(error, 2)})"
+            for value, error in zip(model.intercept, errors, strict=True)
         ]
-        mean = None if len(intercepts) > 1 else self._mean_of(model.intercept)
-        if mean is not None:
-            intercepts.append(
-                f"{'probability' if self._of_labels else 'mean'} {plain_number(mean, 4)}"
-            )
+        if len(names) > 1:
+            intercepts = [f"{name} {text}" for name, text in zip(names, intercepts, strict=True)]
+        elif (mean := self._mean_of(model.intercept)) is not None:
+            what = "probability" if self._of_labels else "mean"
+            intercepts.append(f"{what} {plain_number(mean, 4)}")
         facts = {
             "loss": f"{self.loss} ({loss.family} family, link: {loss.link})",
             "rows": self._n_rows,
@@ -766,14 +760,13 @@ class GeneralizedAdditiveModel(BaseEstimator):
         ----------
         term : str, int or pair of these
             A column or two, or the name of a term (``"age × power"``).
-        effect : number, callable, dict or tuple
+        effect : number, callable or dict
             A number, for all values (missing ones and other levels, too). A function of the values
             (those of the column's nodes and 257 even ones, with straight lines between; or names
             of levels) and of their old effects, which returns new ones:
             ``lambda x, old: numpy.maximum.accumulate(old)``. A dict from levels (or "missing",
-            "other") to numbers. For numbers also ``(grid, values)``: straight lines through points,
-            from the first to the last of them. For more than two classes, values may have a column
-            for each. A term of two columns is set to a number.
+            "other") to numbers. For more than two classes, values may have a column for each. A
+            term of two columns is set to a number.
         between : (low, high), optional
             Where the effect of a number is changed, both ends included; None for an open end. An
             end at or beyond the training rows is open, too.

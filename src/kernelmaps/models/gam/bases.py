@@ -294,7 +294,7 @@ def periodic_splines(position: np.ndarray, size: int, degree: int) -> np.ndarray
 
 
 def number_bases(
-    positions: np.ndarray, counts: np.ndarray, *, n_bases: int, degree: int, order: int,
+    positions: np.ndarray, counts: np.ndarray, *, n_bases: int, order: int, degree: int = 3,
     periodic: bool = False, masses: Sequence[int] | np.ndarray = (), keep_line: bool = False,
 ) -> NaturalBases:  # fmt: skip
     """Splines over the bins of a number, on some axes, and one coefficient for missing values.
@@ -305,7 +305,7 @@ def number_bases(
         Positions of the bins in [0, 1], increasing.
     counts : ndarray of shape (n_bins + 1,)
         Weights of the codes, the missing value first.
-    n_bases, degree, order, periodic
+    n_bases, order, degree, periodic
         Splines, their degree, and the order of the differences that are penalised; if there are
         no more bins than splines, each bin has a coefficient instead, and divided differences are
         penalised, so that a straight line is one in the positions.
@@ -469,12 +469,12 @@ def curve_basis(
     default = CURVES.n_bases_many if n_rows >= CURVES.many_rows else CURVES.n_bases
     affordable = int(n_rows / (CURVES.rows_per_basis * n_columns))
     n_bases = term.n_bases or min(default, max(CURVES.min_bases, affordable))
-    periodic, degree = term.kind == "periodic", term.degree
+    periodic = term.kind == "periodic"
     # Neither a point mass at the end of a curve nor a step is a slope to go on with.
     may_jump = not periodic and term.extrapolation != "linear"
 
     def fit(positions: np.ndarray, n_bases: int = n_bases, **options: Any) -> CurveFits:
-        options = {"order": term.order, "degree": degree, "periodic": periodic} | options
+        options = {"order": term.order, "periodic": periodic} | options
         return fit_alone(number_bases(positions, counts, n_bases=n_bases, **options), column)
 
     axes = np.stack(_candidate_axes(term, book, n_bases))

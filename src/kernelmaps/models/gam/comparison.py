@@ -252,17 +252,10 @@ def _check_models(models: Sequence[Any]) -> None:
                 f"{large.null_deviance_:g}). Fit all of them to the same rows."
             )
         terms = _terms(large)
-        for (columns, is_surface), name in _terms(small).items():
-            if (columns, is_surface) in terms:
-                continue
-            what = f"{name!r}{' (a surface)' if is_surface else ''}"
-            inside = [of for (other, surface), of in terms.items() if surface and columns < other]
-            advice = (
-                f"The surface {inside[0]!r} has functions of its columns, with another penalty: a "
-                "test of it against curves needs a model with these curves and the surface."
-                if inside else "Pass the smallest model first."
-            )  # fmt: skip
-            raise ValueError(
-                f"{which} are not nested: model {k + 1} has no term {what}. {advice} Models that "
-                "are not nested are compared by aic_."
-            )
+        for key, name in _terms(small).items():
+            if key not in terms:
+                what = f"{name!r} (a surface)" if key[1] else repr(name)
+                raise ValueError(
+                    f"{which} are not nested: model {k + 1} has no term {what}. Pass the smallest "
+                    "model first; models that are not nested are compared by aic_."
+                )

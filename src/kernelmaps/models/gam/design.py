@@ -209,11 +209,9 @@ def describe_merged_levels(design: AdditiveDesign, settings: GamSettings) -> Ite
         if j != largest and len(book.levels) == limit and not book.exact:
             others = "" if largest < 0 else f", and {books[largest].name!r} more still"
             yield (
-                f"column {book.name!r} has more than {limit} levels{others}. The {limit} most "
-                f"frequent levels of {book.name!r} have an effect each, and all others, "
-                f"{design.counts[j][OTHER] / n_rows:.0%} of the rows, one in common. Group the "
-                "levels (regions in place of towns, say), or leave the column out: terms="
-                f"{{{book.name!r}: None}}."
+                f"column {book.name!r} has more than {limit} levels{others}. The rarer ones, "
+                f"{design.counts[j][OTHER] / n_rows:.0%} of the rows, share an effect. Group them"
+                f" or leave the column out: terms={{{book.name!r}: None}}."
             )
     for term in design.terms:
         if term.pair is None or term.pair.columns not in settings.pairs:
@@ -225,8 +223,7 @@ def describe_merged_levels(design: AdditiveDesign, settings: GamSettings) -> Ite
                 yield (
                     f"the pair {term.name!r} distinguishes the {limit} most frequent levels of "
                     f"{book.name!r}, which has {len(book.levels)}. The others, {share:.0%} of the "
-                    "rows, have one function in common. Group the levels, or fit groups of them "
-                    "one by one."
+                    "rows, have one function in common. Group the levels."
                 )
 
 
@@ -307,12 +304,9 @@ def _check_settings(books: Sequence[Codebook], settings: GamSettings) -> None:
     """Refuse terms, constraints and pairs that their columns cannot have."""
     owner = settings.owner
     if len(settings.terms) > MAX_TERMS:
-        # Their smoothing parameters are too many to be estimated.
         raise ValueError(
-            f"{owner}: {len(settings.terms)} columns have terms, and a GAM estimates the smoothing "
-            f"parameters of up to {MAX_TERMS} with matrices of that size. Name fewer columns in "
-            f"{argument('terms')}, or use AdditiveSVC or AdditiveSVR, which take any number of "
-            "columns."
+            f"{owner}: {len(settings.terms)} columns have terms; a GAM has at most {MAX_TERMS}. "
+            f"Name fewer in {argument('terms')}, or use AdditiveSVC or AdditiveSVR."
         )
     for j, term in settings.terms.items():
         if books[j].kind == "category" and term.kind not in ("auto", "category"):
@@ -323,14 +317,9 @@ def _check_settings(books: Sequence[Codebook], settings: GamSettings) -> None:
     for j in settings.constraints:
         name = books[j].name
         if j not in settings.terms:
-            of_surface = any(j in columns for columns in settings.surfaces)
-            what = "only a surface, whose shape is free" if of_surface else "no term"
-            raise ValueError(f"{owner}: constraints name {name!r}, which has {what}.")
+            raise ValueError(f"{owner}: constraints name {name!r}, which has no term of its own.")
         if books[j].kind == "category":
-            raise ValueError(
-                f"{owner}: constraints name {name!r}, whose categories have no order. "
-                "Recode it as numbers."
-            )
+            raise ValueError(f"{owner}: constraints name {name!r}, whose levels have no order.")
         if any(j in pair for pair in settings.pairs):
             raise ValueError(
                 f"{owner}: {name!r} has a constraint, which a pair with another column "

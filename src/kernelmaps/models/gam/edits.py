@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import make_interp_spline
 
 from ..._util.arguments import is_number, parameter
 from ..._util.display import shortened
@@ -42,20 +41,15 @@ def edit_term(
                 "alone: 0 leaves it out."
             )
         return _set_pair(model, t, float(effect)), f"{name} = {effect:g}"
-    book, inside, curve_words = model.books[columns[0]], None, ""
+    book, inside = model.books[columns[0]], None
     if book.kind == "number":
         points = np.zeros(0)
         if (end := book.nodes[:1].sum() + model.terms[t].period) > book.nodes[-1:].sum():
             # The line from the last node of a circle to the first one, which the edit may cut.
             model = add_nodes(model, columns[0], np.nextafter([end], -np.inf))
             book = model.books[columns[0]]
-        if isinstance(effect, tuple):
-            if between is not None:
-                raise ValueError(f"{owner}: a grid of values says itself where it holds.")
-            points, effect = _read_curve(effect, owner)
-            curve_words, between = f" = a curve through {len(points)} points", points[[0, -1]]
         ends, interval = _nodes_of_edit(book, between, owner)
-        if callable(effect) and not curve_words and len(book.nodes):
+        if callable(effect) and len(book.nodes):
             low, high = np.clip(interval, book.nodes[0], book.nodes[-1])
             points = np.linspace(low, high, _FUNCTION_POINTS)
         model = add_nodes(model, columns[0], np.append(points, ends))
@@ -75,7 +69,7 @@ def edit_term(
         kind="spline" if fitted.kind in STRAIGHT else fitted.kind,
     )  # fmt: skip
     where = "" if inside is None else " in [{:g}, {:g}]".format(*inside)
-    return replace(model, terms=tuple(terms)), f"{name}{where}{curve_words or words}"
+    return replace(model, terms=tuple(terms)), f"{name}{where}{words}"
 
 
 def _find_term(model: AdditivePredictor, term: Any, owner: str) -> int:
@@ -130,19 +124,6 @@ def _nodes_of_edit(book: Codebook, between: Any, owner: str) -> tuple[np.ndarray
     below = np.minimum(np.nextafter(finite, -np.inf), finite - CODING.min_end_width)
     above = np.maximum(np.nextafter(finite, np.inf), finite + CODING.min_end_width)
     return np.concatenate([below, finite, above]), interval
-
-
-def _read_curve(effect: tuple, owner: str) -> tuple[np.ndarray, Any]:
-    """The grid of an effect that is given as (grid, values), and the function through it."""
-    try:
-        grid, values = effect
-        line = make_interp_spline(grid, values, k=1)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{owner}: an effect on a grid is (grid, values), two arrays of the same length, the "
-            "first one increasing."
-        ) from None
-    return np.asarray(grid, dtype=np.float64), lambda x, _: line(x)
 
 
 def add_nodes(model: AdditivePredictor, j: int, points: np.ndarray) -> AdditivePredictor:
@@ -207,7 +188,7 @@ def _new_values(
     if not callable(effect):
         raise ValueError(
             f"{owner}: {parameter('effect')} must be a number, a function of x and the old effect, "
-            f"a dict by level or, for numbers, (grid, values), got {effect!r}."
+            f"or a dict by level, got {effect!r}."
         )
     given = old[codes, 0] if old.shape[1] == 1 else old[codes]
     try:

@@ -103,14 +103,11 @@ def build_predictor(
         of_levels = effects[k] if effects else None
         penalty = penalties.diagonal(all_coefficients.rho)[: len(fits[k].beta)]
         outputs.append(_Output.from_fit(slices, fits[k], df, penalty, of_levels, not loss.of_times))
-    unseen = [
-        new_levels(term, [books[j].kind == "category" for j in term.columns], fits, span, smoothing)
-        for term, span, smoothing in slices
-    ]
-    deviations = [
-        level_deviation(term, [books[j].kind == "category" for j in term.columns])
-        for term, _, _ in slices
-    ]
+    unseen, deviations = [], []
+    for term, span, smoothing in slices:
+        is_category = [books[j].kind == "category" for j in term.columns]
+        unseen.append(new_levels(term, is_category, fits, span, smoothing))
+        deviations.append(level_deviation(term, is_category))
     joint = None if model.joint is None else _joint_output(model.joint, slices, effects)
     if model.joint is not None and joint is not None:  # scores are combinations of predictors
         deviations = [float(np.linalg.norm(model.joint.loss.coding[0])) * d for d in deviations]

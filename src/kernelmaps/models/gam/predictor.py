@@ -684,23 +684,28 @@ class AdditivePredictor:
         With `as_fitted` errors are those of the fit: a curve ends as predictions do, and a level
         without a code counts as the mean that the fit has for it.
         """
-        levels, codes = self.posterior.levels, self._level_codes(columns)
-        factors, table = self.posterior.cholesky_factors(), self._continuing_terms
+        factors, levels = self.posterior.cholesky_factors(), self.posterior.levels
         errors = np.empty((len(columns[0]), len(factors)))
-        left_out: list[int] = []
-        if as_fitted:
-            table, left_out = self._prediction_terms, list(self.posterior.new_levels)
+        for rows, k, deviations in self.score_deviations(columns, factors, as_fitted):
+            with np.errstate(over="ignore"):
+                errors[rows, k] = np.linalg.norm(deviations, axis=1)
+        if levels is not None:
+            errors = np.sqrt(errors**2 + levels.variances[:, self._level_codes(columns)].T)
+        return errors if as_fitted else np.hypot(errors, self._missed_by_ends(columns))
+
+    def score_deviations(
+        self, columns: Sequence[Column], factors: Sequence[np.ndarray], as_fitted: bool = False
+    ) -> Iterator[tuple[slice, int, np.ndarray]]:
+        """Blocks of rows, outputs, and zᵀL of these rows, for factors L of the posterior."""
+        levels, codes = self.posterior.levels, self._level_codes(columns)
+        table = self._prediction_terms if as_fitted else self._continuing_terms
         for rows, design in table.design(columns):
-            design[:, left_out] = 0.0
+            design[:, [*self.posterior.new_levels] if as_fitted else []] = 0.0
             for k, factor in enumerate(factors):
                 deviations = design @ factor
                 if levels is not None:
                     deviations += levels.shared_deviations(k, codes[rows])
-                with np.errstate(over="ignore"):
-                    errors[rows, k] = np.linalg.norm(deviations, axis=1)
-        if levels is not None:
-            errors = np.sqrt(errors**2 + levels.variances[:, codes].T)
-        return errors if as_fitted else np.hypot(errors, self._missed_by_ends(columns))
+                yield rows, k, deviations
 
     def _missed_by_ends(self, columns: Sequence[Column]) -> np.ndarray:
         """What the slopes of curves that predictions end would add beyond the training rows."""
@@ -720,12 +725,8 @@ class AdditivePredictor:
         if self.posterior.coding is not None:
             normal = normal[:1] * len(factors)
         draws += rng.normal(size=(n_draws, 1, len(factors))) * self._missed_by_ends(columns)
-        for rows, design in self._continuing_terms.design(columns):
-            for k, (factor, drawn) in enumerate(zip(factors, normal, strict=True)):
-                deviations = design @ factor
-                if levels is not None:
-                    deviations += levels.shared_deviations(k, codes[rows])
-                draws[:, rows, k] += (deviations @ drawn).T
+        for rows, k, deviations in self.score_deviations(columns, factors):
+            draws[:, rows, k] += (deviations @ normal[k]).T
         if levels is not None:
             present, inverse = np.unique(codes, return_inverse=True)
             for k in range(len(factors)):
@@ -793,17 +794,9 @@ def check_exposure_has_use(loss: Loss) -> None:
 def warn_without_exposure(model: Any, call: str, *given: Any) -> None:
     """Warn if a model was fitted with exposures or offsets, and a call has none."""
     if getattr(model, "_exposed", False) and all(item is None for item in given):
-        had, instead, pass_it = (
-            ("an offset", "it counts as 0", "offset=")
-            if model._of_labels
-            else ("an exposure or an offset", "each row counts as one unit", "exposure= or offset=")
-        )
-        warnings.warn(
-            f"{call}: the model was fitted with {had}, and none is given: {instead}. Pass "
-            f"{pass_it} where there is one.",
-            UserWarning,
-            stacklevel=3,
-        )
+        had = "an offset" if model._of_labels else "an exposure or an offset"
+        problem = f"{call}: the model was fitted with {had}, and none is given: pass"
+        warnings.warn(f"{problem} exposure= or offset=.", UserWarning, stacklevel=3)
 
 
 def warn_beyond(owner: str, counts: Mapping[str, int], stacklevel: int) -> None:

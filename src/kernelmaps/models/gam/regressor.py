@@ -513,9 +513,9 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
 def _calibration_rows(calibration: Any) -> dict[str, Any]:
     """Rows of calibration by what they are: X, y and, where there are any, exposure and offset."""
     if isinstance(calibration, tuple) and len(calibration) == 2:
-        return dict(zip(("X", "y"), calibration, strict=True))
-    required, allowed = {"X", "y"}, {"X", "y", "exposure", "offset"}
-    if isinstance(calibration, Mapping) and required <= set(calibration) <= allowed:
+        calibration = {"X": calibration[0], "y": calibration[1]}
+    keys = set(calibration) if isinstance(calibration, Mapping) else set()
+    if {"X", "y"} <= keys <= {"X", "y", "exposure", "offset"}:
         return dict(calibration)
     raise ValueError(
         "AdditiveRegressor: calibration must be a tuple (X, y) of further rows, or a dict of X, y "

@@ -109,7 +109,7 @@ def summarise(
     `noise` is the root of the dispersion and the ends of its interval, by output.
     """
     records = []
-    if model.fitted_loss.tests_outputs_together:
+    if model.fitted_loss.link == "softmax":
         outputs = outputs[:1]
     several, head = len(outputs) > 1, model.output_head
     for term in sorted(model.pure_terms, key=lambda term: -term.importance):

@@ -263,10 +263,9 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
 
     def _deviations(self, columns: Sequence[Column], as_fitted: bool = True) -> np.ndarray:
         """zᵀL of rows, with LLᵀ the posterior covariance of the coefficients."""
-        predictor = self.predictor_
-        table = predictor._prediction_terms if as_fitted else predictor._continuing_terms
-        (factor,) = predictor.posterior.cholesky_factors()
-        return np.concatenate([design @ factor for _, design in table.design(columns)])
+        factors = self.predictor_.posterior.cholesky_factors()
+        blocks = self.predictor_.score_deviations(columns, factors, as_fitted)
+        return np.concatenate([deviations for _, _, deviations in blocks])
 
     def _times(
         self, y: Any, n: int, entry: Any = None, strata: Any = None
@@ -277,25 +276,19 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
             self._row_values(values, n, f"the {what} of y")
             for values, what in zip(self._two_columns(y), ("times", "events"), strict=True)
         )
-        if ((event != 0) & (event != 1)).any():
-            row = int(np.argmax((event != 0) & (event != 1)))
-            raise ValueError(
-                f"{owner}: events must be True or False (1 or 0), and row {row} has "
-                f"{event[row]:g}. y is {_FORMS}."
-            )
-        if (time < 0).any():
-            row = int(np.argmax(time < 0))
-            raise ValueError(
-                f"{owner}: times must be >= 0, and row {row} has {time[row]:g}: correct such rows "
-                "or leave them out."
-            )
         start = np.full(n, -1.0) if entry is None else self._row_values(entry, n, "entry")
-        if (start >= time).any() and entry is not None:
-            row = int(np.argmax(start >= time))
-            raise ValueError(
-                f"{owner}: rows must enter before their time, and row {row} has the entry "
-                f"{start[row]:g} and the time {time[row]:g}. Leave such rows out."
-            )
+        checks = (
+            ((event != 0) & (event != 1), event, "events must be True or False (1 or 0)"),
+            (time < 0, time, "times must be >= 0"),
+            (start >= time, start, "rows must enter before their time"),
+        )
+        for is_wrong, values, problem in checks:
+            if is_wrong.any():
+                row = int(np.argmax(is_wrong))
+                raise ValueError(
+                    f"{owner}: {problem}, and row {row} has {values[row]:g}: correct such rows or "
+                    f"leave them out. y is {_FORMS}."
+                )
         if strata is None:
             return SurvivalTimes(time, event, start, np.zeros(n, np.int64)), None
         labels, codes = np.unique(self._strata(strata, n), return_inverse=True)
@@ -463,7 +456,7 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         if (times > last).any():
             warnings.warn(
                 f"{owner}: {int((times > last).sum())} times are later than all of the training "
-                f"rows ({last:g}), after which nothing is known: survival stays as it is there.",
+                f"rows ({last:g}): survival stays as it is there.",
                 OutOfDomainWarning,
                 stacklevel=3,
             )
@@ -473,11 +466,8 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         """Codes of the strata of rows."""
         owner, known = type(self).__name__, self.baseline_.strata
         if (strata is None) != (known is None):
-            raise ValueError(
-                f"{owner}: the model was fitted with strata: pass those of the rows as strata=."
-                if strata is None
-                else f"{owner}: the model was fitted without strata. Leave strata out."
-            )
+            how = "with strata: pass" if strata is None else "without strata: leave out"
+            raise ValueError(f"{owner}: the model was fitted {how} strata=.")
         if known is None:
             return np.zeros(n, np.int64)
         labels = self._strata(strata, n)
@@ -486,8 +476,7 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         if (known[codes] != labels).any():
             row = int(np.argmax(known[codes] != labels))
             raise ValueError(
-                f"{owner}: row {row} belongs to the stratum {labels[row]}, of which the fit has "
-                "seen no row, and whose baseline hazard is not known."
+                f"{owner}: row {row} belongs to the stratum {labels[row]}, which fit has not seen."
             )
         return codes
 

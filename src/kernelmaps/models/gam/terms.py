@@ -45,8 +45,6 @@ class Term:
         penalty, not this number, decides how smooth the curve is. The smallest and the largest
         value may lie off the curve if many rows share them (zeros, say) and the targets show it.
         Of a surface, the number of knots: by default 100, and 250 from 10,000 rows on.
-    degree : int, default=3
-        Of the splines.
     order : {1, 2}, default=2
         Differences that are penalised: 1 prefers constants, 2 straight lines. Unless `n_bases` is
         given, a column whose targets clearly show steps or kinks gets 100 splines and order 1, and
@@ -71,16 +69,13 @@ class Term:
     """
 
     _state: ClassVar[State] = State(
-        dict.fromkeys(
-            ("column", "kind", "n_bases", "degree", "order", "knots", "period"), anything
-        ),
+        dict.fromkeys(("column", "kind", "n_bases", "order", "knots", "period"), anything),
         {"extrapolation": anything},
     )
 
     column: Any
     kind: str = "auto"
     n_bases: int | None = None
-    degree: int = 3
     order: int = 2
     knots: str = "auto"
     period: float | None = None
@@ -104,7 +99,7 @@ class Term:
         """
         where = f"{owner}: the term of column {self.column!r}"
         allowed = {
-            "kind": _KINDS, "knots": ("auto", "quantile", "even"),
+            "kind": _KINDS, "knots": ("auto", "quantile", "even"), "order": (1, 2),
             "extrapolation": ("auto", "constant", "linear"),
         }  # fmt: skip
         for name, choices in allowed.items():
@@ -112,14 +107,9 @@ class Term:
                 raise ValueError(
                     f"{where} has {name}={getattr(self, name)!r}; choose one of {choices}."
                 )
-        for name, low, high in (("n_bases", 3, 250), ("degree", 1, 5), ("order", 1, 2)):
-            value = getattr(self, name)
-            if name == "n_bases" and value is None:
-                continue
-            if not (is_number(value, Integral) and low <= value <= high):
-                raise ValueError(f"{where}: {name} must be {low} … {high}, got {value!r}.")
-        if self.n_bases is not None and self.n_bases <= self.degree:
-            raise ValueError(f"{where}: n_bases must exceed degree={self.degree}.")
+        size = self.n_bases
+        if size is not None and not (is_number(size, Integral) and 4 <= size <= 250):
+            raise ValueError(f"{where}: n_bases must be 4 … 250, got {size!r}.")
         if self.period is not None and not (self.kind == "periodic" and 0 < self.period < np.inf):
             raise ValueError(f"{where}: period is for kind='periodic' and must be positive.")
         if (self.kind == "surface") != isinstance(self.column, tuple):
@@ -355,14 +345,10 @@ def _resolve_constraints(
             f"{owner}: constraints must be a mapping from columns to {', '.join(SHAPES)}, got "
             f"{given!r}."
         )
-    signs: dict[Any, str] = {1: "increasing", -1: "decreasing"}
     by_column: Shapes = {}
     by_pair: dict[tuple[int, ...], Shapes] = {}
     for key, value in given.items():
-        shapes = [
-            signs.get(item, item)
-            for item in (value if isinstance(value, tuple | list) else (value,))
-        ]
+        shapes = value if isinstance(value, tuple | list) else (value,)
         if not isinstance(key, tuple):
             j = columns.position(key, owner, "constraints")
             by_column[j] = _check_shapes(shapes, f"column {columns.feature_names[j]!r}", owner)

@@ -156,7 +156,7 @@ class PrimalFit:
 
     def minimise(self) -> tuple[float, float, np.ndarray]:
         """Go to the minimum; the certificate there."""
-        if self.loss.curvature_varies and not self.is_started:
+        if not self.loss.is_quadratic and not self.is_started:
             # Near the minima of smaller costs first.
             for power in range(int(np.ceil(np.log(self.cost.max()) / np.log(_COST_STEP))), 0, -1):
                 rough = ACCURACY.rough_gap / ACCURACY.estimated

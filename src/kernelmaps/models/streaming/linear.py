@@ -3,8 +3,8 @@
 `LinearProblem` gives the models of all sizes and all α as functions of the sums, and the best. What
 differs between the models is the penalty: their other base class (`RidgeModel`, `LassoModel`)
 computes the weights (`_solve_path`), checks its parameters (`_check_penalty`, `_check_features`),
-and may have a criterion other than folds to choose by (`_criteria`, `_errors_by_gcv`) and rules
-for α (`_alpha_rules`, `_best_alpha`).
+and, of ridge models, has generalised cross-validation beside folds (`_errors_by_gcv`) and the
+evidence as a rule for α (`_best_alpha`).
 
 `StreamingRegression` and `StreamingClassification` have fit, partial_fit and predict. Classes are
 targets 0 and 1 in the statistics; what is learned is that of targets −1 and 1.
@@ -195,7 +195,7 @@ class LinearProblem:
         """Mean squared error of every size and α on rows that were not used."""
         model, validation = self.model, self.model.validation
         name = type(model).__name__
-        if validation in model._criteria:
+        if isinstance(validation, str):
             return model._errors_by_gcv(self, model._problems(self.total), candidates, alphas)
         if not isinstance(validation, Integral) or not self.folds:
             raise ValueError(
@@ -271,9 +271,9 @@ class StreamingLinear(BaseEstimator):
     _pca_stats = cast("Moments | None", None)  # where unlabelled rows joined the PCA
     _solution = cast("LinearSolution | None", None)  # None until it is asked for
 
-    _criteria: ClassVar[tuple[str, ...]] = ()
-    _alpha_rules: ClassVar[tuple[str, ...]] = ()
-    _is_rotation_invariant = False  # whether the penalty is the same in all orthonormal bases
+    # Whether the penalty is a ridge: the same in all orthonormal bases, with `validation="gcv"` and
+    # `alpha="evidence"`.
+    _is_ridge = False
 
     def _check_penalty(self) -> None:
         """Refuse parameters of the penalty that no data could fit."""
@@ -429,7 +429,7 @@ class StreamingLinear(BaseEstimator):
         is_penalised = by_rule or bool(self._alphas().min() > 0)
         single = not (self._has_pca() or self._fitted_maps.several)
         is_small = width >= LEAST_COLUMNS and source.n_rows < most
-        return is_small and self._is_rotation_invariant and is_penalised and single
+        return is_small and self._is_ridge and is_penalised and single
 
     def _solve(self, problem: LinearProblem | None = None) -> None:
         sizes = self._sizes()
@@ -452,7 +452,7 @@ class StreamingLinear(BaseEstimator):
 
     def _has_alpha_rule(self) -> bool:
         """Whether α is not a number, but a rule by which the sums give one."""
-        return isinstance(self.alpha, str) and self.alpha in self._alpha_rules
+        return self._is_ridge and isinstance(self.alpha, str) and self.alpha == "evidence"
 
     def _chooses(self) -> bool:
         """Whether rows that are left out have to choose."""
@@ -474,16 +474,16 @@ class StreamingLinear(BaseEstimator):
             except (TypeError, ValueError):
                 valid = False
             if not valid:
-                rules = "".join(f" or {rule!r}" for rule in self._alpha_rules)
+                rules = " or 'evidence'" * self._is_ridge
                 raise ValueError(
                     f"{name}: alpha must be a number >= 0, several such{rules}, got {self.alpha!r}"
                 )
         if not self._sizes():
             raise ValueError(f"{name}: n_components must be a size, or several, got none")
-        criteria, validation = self._criteria, self.validation
+        validation = self.validation
         folds = is_number(validation, Integral) and int(validation) >= 2
-        if not folds and not (isinstance(validation, str) and validation in criteria):
-            words = " or " * bool(criteria) + ", ".join(map(repr, criteria))
+        if not folds and not (self._is_ridge and str(validation) == "gcv"):
+            words = " or 'gcv'" * self._is_ridge
             raise ValueError(
                 f"{name}: validation must be a number of folds of at least 2{words}, got "
                 f"{validation!r}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import numpy as np
 from scipy.stats import t as student_t
@@ -39,9 +39,7 @@ class RidgeModel:
     device: Any = None
     precision: str | None = None
 
-    _criteria: ClassVar[tuple[str, ...]] = ("gcv",)
-    _alpha_rules: ClassVar[tuple[str, ...]] = ("evidence",)
-    _is_rotation_invariant = True
+    _is_ridge = True
 
     def _solve_path(
         self, base: LinearProblem, stats: Moments, columns: np.ndarray, alphas: np.ndarray

@@ -26,9 +26,6 @@ from . import inputs, problem
 from .fitted import AdditiveMachine, FittedMap, sample_rows
 from .problem import Options, Targets
 
-# Attributes of a fit that a later one may not have.
-_OF_ONE_FIT = ("Cs_", "cv_scores_")
-
 
 @dataclass(eq=False, repr=False)
 class AdditiveSVM(BaseEstimator):
@@ -43,7 +40,6 @@ class AdditiveSVM(BaseEstimator):
     max_iter: int = 1000
     cv: Any = 5
     solver: str = "auto"
-    warm_start: bool = False
     random_state: Any = None
     n_jobs: int | None = None
     progress: bool | None = None
@@ -142,9 +138,6 @@ class AdditiveSVM(BaseEstimator):
             targets = self._targets(y, counts)
             rows, fitted = inputs.fit_map(name, self.feature_map, X, targets.weight, self.n_jobs)
         problem.check_size(rows, targets, options)
-        start, shape = None, (len(targets.y), len(targets.positive))
-        if self.warm_start and getattr(self, "dual_coef_", np.zeros(0)).shape == shape:
-            start = self.dual_coef_, self.machine_.offset - targets.centre
         self._forget()
         if Cs is None:
             C = self._C_for(fitted, rows, targets, options)
@@ -154,9 +147,7 @@ class AdditiveSVM(BaseEstimator):
                 Cs, folds, rows, targets, counts, self._score_of_fold, fitted, options
             )  # fmt: skip
             C = problem.choose_C(Cs, self.cv_scores_)
-        if start is not None:  # duals are proportional to C far from 0
-            start = start[0] * min(C / self.C_, 1.0), start[1]
-        solution = train(rows, targets, C, fitted, options, start)
+        solution = train(rows, targets, C, fitted, options)
         problem.warn_unless_converged(solution, options)
         self._keep(solution, targets, fitted, C, sample_rows(rows, targets.weight))
 
@@ -191,8 +182,8 @@ class AdditiveSVM(BaseEstimator):
         return problem.scaled_C(fitted.spec, rows, loss, targets.y, targets.weight)
 
     def _forget(self) -> None:
-        """Discard what only another way of fitting has."""
-        for name in _OF_ONE_FIT:
+        """Discard what only a choice among several C leaves."""
+        for name in ("Cs_", "cv_scores_"):
             self.__dict__.pop(name, None)
 
     def _keep(self, solution: Any, targets: Targets, fitted: Any, C: float, sample: Any) -> None:
@@ -201,16 +192,10 @@ class AdditiveSVM(BaseEstimator):
         self.dual_coef_, self.objective_ = solution.alpha, solution.primal
         self.duality_gap_, self.n_iter_ = solution.gap, solution.n_iter
         self.solver_ = solution.solver
-        offset = solution.intercept + targets.centre
-        self.machine_ = self._machine(fitted, solution.weights, offset, sample)
-
-    def _machine(
-        self, fitted: FittedMap, weights: np.ndarray, offset: np.ndarray, sample: Any
-    ) -> AdditiveMachine:
-        names = getattr(self, "feature_names_in_", None)
-        return AdditiveMachine(
-            fitted.feature_map, fitted.on_codes, weights, offset, float(self.tol),
-            *self._kind_of_outputs(), names, sample,
+        self.machine_ = AdditiveMachine(
+            fitted.feature_map, fitted.on_codes, solution.weights,
+            solution.intercept + targets.centre, float(self.tol), *self._kind_of_outputs(),
+            getattr(self, "feature_names_in_", None), sample,
         )  # fmt: skip
 
     # -- what a fitted model says -----------------------------------------------------------------
@@ -315,11 +300,7 @@ class AdditiveSVM(BaseEstimator):
     # -- what is saved ----------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        """The state without rows, and without numbers of single rows.
-
-        A copy or a pickle predicts as the model does; with ``warm_start`` its next `fit` starts
-        from scratch.
-        """
+        """The state without numbers of single rows."""
         state = super().__getstate__().copy()
         state.pop("dual_coef_", None)
         return state

@@ -78,9 +78,6 @@ class AdditiveSVC(decision.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
         interior-point method). "auto" takes the second up to 1000 weights, the hinge losses only
         where C is large: C times the mean squared distance of ψ(x) from its mean above 15.
         Both end at the same minimum, with the same certificate; `solver_` says which one it was.
-    warm_start : bool, default=False
-        Start from the dual variables of the last fit (the same rows with another C, for example);
-        the interior-point method starts anew.
     random_state : int, RandomState, Generator or None
         Determines the order of the examples.
     n_jobs : int, optional
@@ -350,9 +347,6 @@ class AdditiveSVR(decision.ScoresAnywhere, RegressorMixin, AdditiveSVM):
         epsilon-insensitive loss only where C is large: C times the mean squared distance of ψ(x)
         from its mean above 15 mean absolute deviations of y.
         Both end at the same minimum, with the same certificate; `solver_` says which one it was.
-    warm_start : bool, default=False
-        Start from the dual variables of the last fit (the same rows with another C, for example);
-        the interior-point method starts anew.
     random_state : int, RandomState, Generator or None
         Determines the order of the examples.
     n_jobs : int, optional

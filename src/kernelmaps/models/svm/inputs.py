@@ -69,29 +69,23 @@ def naming_gams() -> Iterator[None]:
 
 
 def check_rows_and_targets(owner: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """X untouched (its map checks the values), y of its length."""
+    """X untouched (its map checks the values), y of its length; names and columns are learned."""
+    name = type(owner).__name__
+    refuse_masked(owner, "y", y)
     if isinstance(X, Codes):
-        refuse_masked(owner, "y", y)
         y = column_or_1d(y, warn=True)
         owner.n_features_in_ = X.shape[1]
         owner.__dict__.pop("feature_names_in_", None)
     else:
-        X, y = check_rows(owner, X, y, reset=True)
+        check_sparse(X, name)
+        with naming_text(name, X):
+            X, y = validate_data(
+                owner, X, y, accept_sparse="csr", dtype="numeric", ensure_all_finite=False,
+                y_numeric=isinstance(owner, RegressorMixin),
+            )  # fmt: skip
     if X.shape[0] != len(y):
-        raise ValueError(f"{type(owner).__name__}: X has {X.shape[0]} rows, y has {len(y)}.")
+        raise ValueError(f"{name}: X has {X.shape[0]} rows, y has {len(y)}.")
     return X, y
-
-
-def check_rows(owner: Any, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
-    """Rows and targets in memory; with `reset`, their number of columns and names are learned."""
-    check_sparse(X, type(owner).__name__)
-    refuse_masked(owner, "y", y)
-    X = X if reset else in_fit_order(owner, X)
-    with naming_text(type(owner).__name__, X):
-        return validate_data(
-            owner, X, y, reset=reset, accept_sparse="csr", dtype="numeric",
-            ensure_all_finite=False, y_numeric=isinstance(owner, RegressorMixin),
-        )  # fmt: skip
 
 
 def native_rows(owner: Any, machine: AdditiveMachine, X: Any) -> Any:
