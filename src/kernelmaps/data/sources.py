@@ -365,8 +365,7 @@ class IterableSource(Source):
             width = columns if width is None else width
             if columns != width:
                 raise ValueError(
-                    f"chunk {index} has {columns} columns, the chunks before it had {width}: "
-                    "all chunks must have the same columns"
+                    f"chunk {index} has {columns} columns, the chunks before it had {width}"
                 )
             for a in range(0, n, block_rows):
                 yield block.take(slice(a, a + block_rows))

@@ -237,8 +237,7 @@ def _formula(xp: Trace, model: Any, X: Any) -> list[Traced]:
     name = type(model).__name__
     if getattr(model, "_pairwise", False):
         raise ValueError(
-            f"{name}: multi_class='ovo' has no form in ONNX. Train the model with "
-            "multi_class='ovr'."
+            f"{name}: multi_class='ovo' has no form in ONNX. Train it with multi_class='ovr'."
         )
     if hasattr(model, "spec_"):
         return [evaluate(model.spec_, X, xp=xp)]
