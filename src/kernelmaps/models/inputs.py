@@ -102,11 +102,21 @@ def real_targets(
     try:
         numbers = y.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{owner}: Unknown label type: y must be numbers: {error}.") from None
+        at = next(k for k, item in enumerate(y.tolist()) if not _is_number(item))
+        raise ValueError(
+            f"{owner}: Unknown label type: y must be numbers ({error}): {place(at)}."
+        ) from None
     if not np.isfinite(numbers).all():
         at = int(np.argmin(np.isfinite(numbers)))
         raise ValueError(f"{owner}: y contains NaN or infinity: {place(at)}.")
     return numbers
+
+
+def _is_number(item: Any) -> bool:
+    try:
+        return float(item) is not None
+    except (TypeError, ValueError):
+        return False
 
 
 def coded_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
