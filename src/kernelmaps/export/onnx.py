@@ -334,7 +334,7 @@ def _probabilities(xp: Trace, model: Any, scores: Traced) -> Traced:
     Of a softmax link, that of the scores.
     """
     predictor = getattr(model, "predictor_", None)
-    if predictor is not None and predictor.link == "softmax" and scores.shape[1] > 1:
+    if predictor is not None and predictor.fitted_loss.link == "softmax" and scores.shape[1] > 1:
         return xp.node("Softmax", [scores], scores.shape, scores.dtype, axis=1)
     if getattr(model, "_link", "") == "cumulative logit":
         below = np.array(model.loss_.thresholds, scores.dtype) - scores
