@@ -70,7 +70,7 @@ def measure(name: str, X: np.ndarray, y: np.ndarray, kernels: Sequence[str]) -> 
         lengths = {f"{m:g} medians": m * median.length for m in MULTIPLES}
         lengths["scale"] = scale
         for rule, length in lengths.items():
-            made = km.RandomFourierMap(median.with_length(length), random_state=0)
+            made = km.RandomFourierMap(median.with_parameter(length), random_state=0)
             scores[f"{kernel}, {rule}"] = score(made)
         scores[f"{kernel}, scale / median"] = scale / median.length
     return scores

@@ -66,8 +66,8 @@ def test_the_unit_of_the_data_does_not_matter(kernel, form, exponent, seed):
     """float32 down to 1e-33 and up to 1e33, where squares are not numbers any more."""
     for dtype, power in ((np.float32, exponent), (np.float64, 5 * exponent)):
         X, scale = grid(seed, dtype), dtype(2.0) ** power
-        length = getattr(kernel, kernel.length_name)
-        other = kernel.with_length(float(length) * float(scale))
+        length = getattr(kernel, kernel.parameter_name)
+        other = kernel.with_parameter(float(length) * float(scale))
         atol = 16 * np.finfo(dtype).eps
         np.testing.assert_allclose(other(form(X * scale)), kernel(form(X)), rtol=0, atol=atol)
 

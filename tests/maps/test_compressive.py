@@ -130,23 +130,6 @@ def test_compressive_error_is_features_plus_projection(seed):
     assert km.kernel_error(fitted, X).max < features + delta / (np.e * (1 - delta))
 
 
-def test_measured_data_give_the_same_features_as_the_camera(seed):
-    """An unscaled camera with orthonormal rows: X measured outside equals X measured inside."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(30, 24))
-    A = np.linalg.qr(rng.normal(size=(24, 6)))[0].T
-    inside = km.CompressiveFourierMap(6, 20, sigma=3.0, measurement_matrix=A, random_state=1)
-    outside = km.CompressiveFourierMap(
-        n_components=20, sigma=3.0, measured=True, measurement_matrix=A, random_state=1
-    )
-    Z, Z_measured = inside.fit_transform(X), outside.fit_transform(X @ A.T)
-    np.testing.assert_allclose(Z, Z_measured, atol=1e-13)
-    scale = np.sqrt(24 / 6)
-    assert outside.kernel_.sigma == pytest.approx(3.0 / scale)
-    np.testing.assert_allclose(outside.kernel_(X @ A.T), Gaussian(3.0)(scale * X @ A.T))
-    assert outside.n_measurements_ == inside.n_measurements_ == 6
-
-
 def test_the_rule_for_sigma_sees_the_measurements(seed):
     """√(d/m)-scaled measurements have the distances of the data, nearly: so has σ.
 

@@ -144,7 +144,7 @@ def test_cosines_hold_their_precision_for_large_arguments(seed):
         eps = np.finfo(dtype).eps
         x = np.random.default_rng(seed).uniform(-1000, 1000, size=(1, 20_000)).astype(dtype)
         z = x.copy()
-        piece, none = _joint_loops.Block(0, 1, 0, z.shape[1]), np.zeros(z.shape[1], dtype)
+        piece, none = _joint_loops.Tile(0, 1, 0, z.shape[1]), np.zeros(z.shape[1], dtype)
         assert not _joint_loops.cosines(z, piece, none, _joint_loops.wave(1.0, np.dtype(dtype)))
         assert np.all(np.abs(z - np.cos(x.astype(np.longdouble))) < (np.abs(x) + 4) * eps)
 

@@ -115,9 +115,8 @@ def refuse_masked(owner: Any, name: str, values: Any) -> None:
     if isinstance(values, ma.MaskedArray) and ma.is_masked(values):
         owner = owner if isinstance(owner, str) else type(owner).__name__
         raise ValueError(
-            f"{owner}: {name} is a masked array with {ma.count_masked(values)} masked "
-            f"entries. Leave out or impute the rows with such entries; {name}.filled(numpy.nan) "
-            "makes them NaN, for models that accept missing values."
+            f"{owner}: {name} is a masked array with {ma.count_masked(values)} masked entries. "
+            f"Leave them out, impute them, or make them missing values: {name}.filled(numpy.nan)."
         )
 
 

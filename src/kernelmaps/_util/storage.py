@@ -76,13 +76,11 @@ def from_bytes(data: bytes, kind: str | None = None, *, source: str = "the data"
     """
     if data[: len(MAGIC)] != MAGIC:
         raise FileFormatError(
-            f"{source} is not a kernelmaps file (it does not begin with the KMAP signature). "
-            "Was it written by another program, or as a pickle?"
+            f"{source} is not a kernelmaps file: it does not begin with the KMAP signature."
         )
     if len(data) < _PREFIX.size:
         raise FileFormatError(
-            f"{source} is truncated ({len(data)} bytes found). Restore it from a copy or write it "
-            "again."
+            f"{source} is truncated ({len(data)} bytes found). Restore it or write it again."
         )
     _, version, head_length, expected = _PREFIX.unpack_from(data)
     if version > VERSION:

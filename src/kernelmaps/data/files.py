@@ -86,8 +86,7 @@ def refuse_pipe(path: str | os.PathLike[str]) -> None:
     """Refuse a named pipe."""
     if stat.S_ISFIFO(os.stat(path).st_mode):
         raise ValueError(
-            f"{os.fspath(path)!r} is a pipe, and files are read more than once: write what comes "
-            "through it to a file first."
+            f"{os.fspath(path)!r} is a pipe, which can be read once: write it to a file first."
         )
 
 
@@ -314,8 +313,7 @@ class CsvFile(TableFile):
             at_end = above + reader.line_num >= len(lines)
             if cells is None or ("\n" in cells[-1] and at_end and not next(stream, "")):
                 raise ValueError(
-                    f"{self.path}: the header has a quotation mark that is not closed. Close or "
-                    "remove it."
+                    f"{self.path}: the header has a quotation mark that is not closed."
                 )
             if all(map(is_plain_number, cells)):
                 return delimiter, [f"x{j}" for j in range(len(cells))], above

@@ -196,41 +196,32 @@ def read_rows(
         Features, target and names.
     """
     path, selection = Path(source), ColumnSelection(target, columns, drop)
-    target_to_read = target if with_target else None
-    file = open_table(source, **options) if path.exists() else None
-    if not path.exists() and os.fspath(source) in BUNDLED:
+    if not path.exists():
+        if os.fspath(source) not in BUNDLED:
+            raise FileNotFoundError(
+                f"there is no file {os.fspath(source)!r}, nor a dataset of that name (digits)."
+            )
+        if columns is not None or drop or keep:
+            raise ValueError(f"{source} has no names of columns, so that none can be chosen.")
         data = load(os.fspath(source))
-        rows = Rows(data.name, data.X_train, data.y_train)
-    elif not path.exists():
-        raise FileNotFoundError(
-            f"there is no file {os.fspath(source)!r}, nor a dataset of that name "
-            f"({', '.join(BUNDLED)})."
-        )
-    elif not numeric and file is not None:
-        features, target = selection.resolve_in(file.names, str(path), need_target=True)
+        return Rows(data.name, data.X_train, data.y_train if with_target else None)
+    file, target = open_table(source, **options), target if with_target else None
+    if file is not None:
+        needs = {"need_target": need_target or not numeric, "with_target": with_target}
+        features, target = selection.resolve_in(file.names, str(file), **needs)
+    if file is not None and not numeric:
         table, y, *_ = load_table(file, target, columns=list(dict.fromkeys([*features, *keep])))
         cells = {column: table.column(column).to_pylist() for column in keep}
         rows = Rows(str(path), table.select(features).to_pandas(), y, features, target, cells)
     else:
-        if file is not None:
-            needs = {"need_target": need_target, "with_target": with_target}
-            _, target_to_read = selection.resolve_in(file.names, str(file), **needs)
-            column_positions(file.names, keep, str(file))
         opened = open_rows(file or path, selection, with_target=with_target and file is None)
+        cells = read_columns(file or source, keep) if keep else {}
         blocks = list(opened.blocks(_BLOCK_ROWS)) or [Block(np.empty((0, opened.n_features or 0)))]
         block = joined(blocks)
         y = block.y
-        if file is not None and target_to_read is not None:  # by all of its cells
-            y = read_complete_column(file.table([target_to_read]), target_to_read, file.locate_row)
-        rows = Rows(str(path), block.X, y, opened.columns, target_to_read)
-    if keep and not rows.extra_columns:
-        rows = replace(rows, extra_columns=read_columns(file or source, keep))
-    if not with_target:
-        rows = replace(rows, y=None, target=None)
-    if columns is not None and rows.columns != list(columns):
-        rows = rows.select_columns(columns)
-    if drop and rows.columns is None:
-        raise ValueError(f"{rows.name} has no names of columns, so that none can be left out.")
+        if file is not None and target is not None:  # by all of its cells
+            y = read_complete_column(file.table([target]), target, file.locate_row)
+        rows = Rows(str(path), block.X, y, opened.columns, target, cells)
     if need_target and rows.y is None:
         raise no_target(rows.name, rows.columns)
     if rows.X.shape[0] == 0:

@@ -303,8 +303,7 @@ class TableReader:
         twice = [name for name, count in Counter(reader.feature_names).items() if count > 1]
         if twice:
             raise ValueError(
-                f"{owner}: the column {twice[0]!r} has the name of a part of a date. Rename it, or "
-                "leave it out."
+                f"{owner}: the column {twice[0]!r} has the name of a part of a date: rename it."
             )
         return reader, columns
 

@@ -214,7 +214,7 @@ def fit_kernel(name: Any, X: Any, random_state: Any = 0) -> Kernel:
         return kernels.Exponential(kernel.base, gamma=_round(1 / mean if mean > 0 else 1.0))
     assert isinstance(kernel, StationaryKernel)  # by get_sort
     fitted = fit_length("compare", kernel, "auto", rows, rng)
-    return fitted.with_length(_round(fitted.length))
+    return fitted.with_parameter(_round(fitted.length))
 
 
 def _round(value: float) -> float:

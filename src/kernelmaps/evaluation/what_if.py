@@ -35,8 +35,8 @@ def form_data(model: AdditivePredictor, rows: Mapping[str, Sequence[Column]]) ->
     surfaces = [term.name for term in model.terms if term.kind == "surface"]
     if surfaces:
         return {"sentence": f"{surfaces[0]} is a surface, which has no table: there is no form."}
-    if model.link not in LINKS:
-        return {"sentence": f"Predictions with the link {model.link!r} have no form."}
+    if model.fitted_loss.link not in LINKS:
+        return {"sentence": f"Predictions with the link {model.fitted_loss.link!r} have no form."}
     if sum(term.values.nbytes for term in model.terms) > MAX_TABLES:
         return {"sentence": "The tables of this model are too large for a form."}
     starts = {"typical values": _typical_row(model)}
@@ -44,7 +44,7 @@ def form_data(model: AdditivePredictor, rows: Mapping[str, Sequence[Column]]) ->
         cells = zip(model.books, columns, strict=True)
         starts[name] = [float(book.numbers(column, "")[0]) for book, column in cells]
     return _pack({
-        "link": model.link,
+        "link": model.fitted_loss.link,
         "hazard": model.estimator == "AdditiveSurvival",
         "thresholds": getattr(model.fitted_loss, "thresholds", None),
         "outputs": model.output_names,

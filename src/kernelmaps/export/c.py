@@ -92,8 +92,7 @@ def to_c(
         raise ValueError(f"to_c: name must be a C identifier, got {name!r}.")
     if getattr(what, "_pairwise", False):
         raise ValueError(
-            "to_c: the model has multi_class='ovo', whose votes have no form in C. Train it with "
-            "multi_class='ovr'."
+            "to_c: multi_class='ovo', whose votes have no form in C. Train it with 'ovr'."
         )
     labels = _labels(name, what, feature_names)
     if hasattr(what, "shape_functions_"):
@@ -147,8 +146,7 @@ def _spec_of(what: Any) -> tuple[Spec, int]:
     if spec is None or spec.family not in (*_FORMULAS, "piecewise"):
         raise TypeError(
             f"to_c exports fitted additive maps, designs and additive models, not "
-            f"{type(what).__name__}. Fit it first, or use kernelmaps.export.onnx for joint maps "
-            "and ridge models."
+            f"{type(what).__name__}. Use kernelmaps.export.onnx for joint maps and ridge models."
         )
     if design:
         return spec, 1
@@ -506,8 +504,7 @@ def _table_model(name: str, model: Any) -> str:
     for term in table.terms:
         if term.kind == "surface":
             raise ValueError(
-                f"to_c: the surface {term.name!r} has no form in C: fit the model without it, or "
-                "export it as .onnx."
+                f"to_c: the surface {term.name!r} has no form in C: export it as .onnx."
             )
     body = f"  {name}_scores(x, out);\n"
     if not hasattr(model, "classes_"):
@@ -550,54 +547,43 @@ def _levels(name: str, books: Any) -> str:
 
 
 def _probabilities(name: str, model: Any) -> str:
-    """Sigmoids of the scores, scaled to sum to one; of a softmax link, their exponentials."""
-    outputs, classes = len(model.intercept_), len(model.classes_)
-    two = "  out[1] = p[0];\n  out[0] = 1.0 - p[0];\n"
-    many = f"""  for (k = 0; k < {classes}; ++k) total += p[k];
+    """Sigmoids of the scores, scaled to sum to one; of a softmax link, their exponentials.
+
+    Of ordered classes, differences of the sigmoids of the thresholds less the score.
+    """
+    outputs, classes, arrays = len(model.intercept_), len(model.classes_), ""
+    if model._link == "cumulative logit":
+        arrays = _array(f"{name}_thresholds", model.loss_.thresholds)
+        body = f"""  double below = 0.0;
+  int k;
+  for (k = 0; k < {classes - 1}; ++k) {{
+    const double reached = 1.0 / (1.0 + exp(p[0] - {name}_thresholds[k]));
+    out[k] = reached - below;
+    below = reached;
+  }}
+  out[{classes - 1}] = 1.0 - below;
+"""
+    elif outputs == 1:
+        body = "  out[1] = 1.0 / (1.0 + exp(-p[0]));\n  out[0] = 1.0 - out[1];\n"
+    else:
+        largest, term = "", "1.0 / (1.0 + exp(-p[k]))"
+        if model._link == "softmax":
+            term, largest = (
+                "exp(p[k] - most)",
+                f"""  double most = p[0];
+  for (k = 1; k < {outputs}; ++k) if (p[k] > most) most = p[k];
+""",
+            )
+        body = f"""  double total = 0.0;
+  int k;
+{largest}  for (k = 0; k < {classes}; ++k) total += p[k] = {term};
   for (k = 0; k < {classes}; ++k) out[k] = total > 0.0 ? p[k] / total : {1 / classes!r};
 """
-    if model._link == "cumulative logit":
-        return _ordered_probabilities(name, model)
-    declared = "" if outputs == 1 else "  double total = 0.0;\n"
-    exponentials = "    p[k] = 1.0 / (1.0 + exp(-p[k]));\n"
-    if outputs > 1 and model._link == "softmax":
-        declared = "  double total = 0.0, most;\n"
-        exponentials = "    p[k] = exp(p[k] - most);\n"
-        largest = (
-            f"  most = p[0];\n  for (k = 1; k < {outputs}; ++k) if (p[k] > most) most = p[k];\n"
-        )
-    else:
-        largest = ""
-    return f"""
+    return f"""{arrays}
 /* Probabilities of the {classes} classes. */
 static inline void {name}_probabilities(const double *x, double *out)
 {{
   double p[{outputs}];
-{declared}  int k;
   {name}_scores(x, p);
-{largest}  for (k = 0; k < {outputs}; ++k)
-{exponentials}{two if outputs == 1 else many}}}
+{body}}}
 """
-
-
-def _ordered_probabilities(name: str, model: Any) -> str:
-    """Differences of the sigmoids of the thresholds less the score."""
-    thresholds = model.loss_.thresholds
-    return (
-        _array(f"{name}_thresholds", thresholds)
-        + f"""
-/* Probabilities of the {len(thresholds) + 1} ordered classes. */
-static inline void {name}_probabilities(const double *x, double *out)
-{{
-  double score, below = 0.0;
-  int k;
-  {name}_scores(x, &score);
-  for (k = 0; k < {len(thresholds)}; ++k) {{
-    double reached = 1.0 / (1.0 + exp(score - {name}_thresholds[k]));
-    out[k] = reached - below;
-    below = reached;
-  }}
-  out[{len(thresholds)}] = 1.0 - below;
-}}
-"""
-    )

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._util.schema import boolean, check_entries, number
-from .._util.sparse import dense, is_sparse
 from ..engine.spec import Spec, spec_from_file
 from ..exceptions import FileFormatError
 from .classes import (
@@ -33,8 +32,8 @@ def encode(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
         return value
     if isinstance(value, np.generic) and not isinstance(value, np.str_):
         value = np.asarray(value)
-    if isinstance(value, np.ndarray) or is_sparse(value):
-        return _encode_array(dense(value), where, arrays)
+    if isinstance(value, np.ndarray):
+        return _encode_array(value, where, arrays)
     if isinstance(value, list | tuple):
         items = [encode(item, f"{where}[{i}]", arrays) for i, item in enumerate(value)]
         return items if isinstance(value, list) else {"$": "tuple", "items": items}
@@ -71,8 +70,7 @@ def _encode_object(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any
     if listed_class(name) is not type(value):
         raise TypeError(
             f"{where} is a {type(value).__module__}.{name}, which a model file cannot hold: it "
-            "stores numbers, strings, arrays and the maps and models of kernelmaps. Use joblib "
-            "for anything else."
+            "stores arrays and the maps and models of kernelmaps. Use joblib for anything else."
         )
     node: dict[str, Any] = {"$": "object", "class": name}
     if isinstance(value, Spec):
@@ -126,8 +124,7 @@ class Reader:
         kind = node["$"]
         if not isinstance(kind, str) or kind not in self._KINDS:
             raise FileFormatError(
-                f"the file holds {kind!r:.60} values, which this version of kernelmaps does not "
-                "know."
+                f"the file holds {kind!r:.60} values, which this kernelmaps does not know."
             )
         with _refuse_malformed(kind):
             return self._KINDS[kind](self, node)
@@ -202,8 +199,7 @@ class Reader:
         if cls is None:
             raise FileFormatError(
                 f"the file holds a {name!r:.60}, which this version of kernelmaps does not know. "
-                "If a later version wrote the file, upgrade kernelmaps; if an earlier one did, fit "
-                "and save the model again; import the plug-in if one registers it."
+                "Upgrade it, import the plug-in that registers it, or fit and save the model again."
             )
         if not isinstance(node["state"], dict):
             raise TypeError("the entries of an object must be a dictionary")
@@ -230,8 +226,7 @@ class Reader:
                 value._check_state()
         except _WRONG as error:
             raise FileFormatError(
-                f"the file's {node['class']} is not usable: {error}. Restore it from a copy or "
-                "write it again."
+                f"the file's {node['class']} is not usable: {error}. Write the file again."
             ) from error
         return value
 
@@ -260,8 +255,7 @@ class Reader:
         if unknown:
             raise FileFormatError(
                 f"the file's {cls.__name__} has the parameters {unknown}, which this version of "
-                "kernelmaps does not know. If a later version wrote the file, upgrade kernelmaps; "
-                "if an earlier one did, fit and save the model again."
+                "kernelmaps does not know. Upgrade it, or fit and save the model again."
             )
         return cls(**params)  # parameters that came later keep their defaults
 

@@ -237,8 +237,7 @@ def _formula(xp: Trace, model: Any, X: Any) -> list[Traced]:
     name = type(model).__name__
     if getattr(model, "_pairwise", False):
         raise ValueError(
-            f"{name}: multi_class='ovo' has no form in ONNX. Train the model with "
-            "multi_class='ovr'."
+            f"{name}: multi_class='ovo' has no form in ONNX. Train it with multi_class='ovr'."
         )
     if hasattr(model, "spec_"):
         return [evaluate(model.spec_, X, xp=xp)]
@@ -335,7 +334,7 @@ def _probabilities(xp: Trace, model: Any, scores: Traced) -> Traced:
     Of a softmax link, that of the scores.
     """
     predictor = getattr(model, "predictor_", None)
-    if predictor is not None and predictor.link == "softmax" and scores.shape[1] > 1:
+    if predictor is not None and predictor.fitted_loss.link == "softmax" and scores.shape[1] > 1:
         return xp.node("Softmax", [scores], scores.shape, scores.dtype, axis=1)
     if getattr(model, "_link", "") == "cumulative logit":
         below = np.array(model.loss_.thresholds, scores.dtype) - scores

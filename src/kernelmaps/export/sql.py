@@ -372,7 +372,7 @@ class _Statement:
 
     def add_predictions(self, scores: Sequence[str]) -> list[str]:
         """The inverse of the link; probabilities are sigmoids, scaled to sum to one."""
-        link, most = self.predictor.link, _real(_MAX_EXPONENT)
+        link, most = self.predictor.fitted_loss.link, _real(_MAX_EXPONENT)
         if link == "identity":
             return [scores[0], *(f"EXP({s})" for s in scores[1:])]
         inverse = "1.0e0 / (1.0e0 + EXP(-{0}))"

@@ -136,8 +136,7 @@ class Additive(AdditiveKernel):
         if problem:
             raise ValueError(
                 f"Additive({self.name}): component(x, y) {problem} for inputs that broadcast to "
-                f"{expected}. It must work elementwise on arrays and give numbers "
-                "(numpy.vectorize turns a scalar function into one that does)."
+                f"{expected}. It must work elementwise on arrays, as numpy.vectorize makes it."
             )
         return value
 

@@ -27,8 +27,7 @@ def check_columns(owner: str, X: Any, Y: Any) -> None:
     """Refuse rows of different lengths."""
     if X.shape[1] != Y.shape[1]:
         raise ValueError(
-            f"{owner}: X has {X.shape[1]} features but Y has {Y.shape[1]}; both must have the "
-            "same columns."
+            f"{owner}: X has {X.shape[1]} features but Y has {Y.shape[1]}; they must be the same."
         )
 
 
@@ -189,8 +188,7 @@ class Kernel(ABC):
         """Gram matrix of float64 rows of another library."""
         raise TypeError(
             f"the {self.name} kernel runs on the processor, and has no form for arrays of "
-            f"{type(X).__module__}. Pass rows in ordinary memory: X.cpu().numpy() of a torch "
-            "tensor."
+            f"{type(X).__module__}. Pass rows in ordinary memory, as X.cpu().numpy() is."
         )
 
     def _diag_array_api(self, xp: Any, X: Any) -> Any:

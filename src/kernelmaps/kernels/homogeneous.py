@@ -210,8 +210,7 @@ class HomogeneousKernel(AdditiveKernel):
         if worst < 0:
             raise ValueError(
                 f"the {self.name} kernel needs non-negative values, but there is {worst:g} in "
-                f"{name}. Shift or clip the data, or use kernel.replace(signed=True) for the "
-                "odd extension."
+                f"{name}. Shift or clip the data, or use kernel.replace(signed=True)."
             )
 
     def __repr__(self) -> str:

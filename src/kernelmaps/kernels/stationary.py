@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse, special, stats
@@ -41,19 +41,19 @@ class StationaryKernel(UnitDiagonal):
     ----------
     isotropic : bool
         Whether it is a function of ‖x − y‖₂; otherwise it is a product over features.
-    length_name : str
+    parameter_name : str
         The field that holds the length scale.
     metric : str
         Distance of rows that the length scale is compared with.
     """
 
     isotropic: ClassVar[bool] = False
-    length_name: ClassVar[str] = "scale"
+    parameter_name: ClassVar[str] = "scale"
     metric: ClassVar[str] = "euclidean"
 
     def __post_init__(self) -> None:
         # A kernel from outside may have no length.
-        check_positive(self, self.length_name, getattr(self, self.length_name, 1.0))
+        check_positive(self, self.parameter_name, getattr(self, self.parameter_name, 1.0))
 
     @abstractmethod
     def signature(self, delta: np.ndarray) -> np.ndarray:
@@ -143,28 +143,10 @@ class StationaryKernel(UnitDiagonal):
             "Use Gaussian or Matern here."
         )
 
-    def with_length(self, length: float) -> Any:
-        """Return the kernel with another length scale.
-
-        Parameters
-        ----------
-        length : float
-            The length scale.
-
-        Returns
-        -------
-        StationaryKernel
-            The changed kernel.
-        """
-        return replace(self, **{self.length_name: length})  # type: ignore[type-var]
-
-    def with_parameter(self, value: float) -> Self:
-        return self.with_length(value)
-
     @property
     def length(self) -> float:
         """The length scale."""
-        return float(getattr(self, self.length_name))
+        return float(getattr(self, self.parameter_name))
 
     def length_at(self, distance: float) -> float:
         """Return the length scale for rows at a typical distance from each other.
@@ -209,7 +191,7 @@ class StationaryKernel(UnitDiagonal):
                 out *= self.signature(np.subtract.outer(*pair))
             return out.astype(X.dtype, copy=False)
         out = np.empty((X.shape[0], other.shape[0]), dtype=X.dtype)
-        length = getattr(self, self.length_name, 1.0)
+        length = getattr(self, self.parameter_name, 1.0)
         centre = _centre(other)
         reduced = _scale_rows(other, centre, length)
         with limit_threads(n_jobs):
@@ -220,7 +202,7 @@ class StationaryKernel(UnitDiagonal):
 
     def _at_squares(self, squared: np.ndarray) -> np.ndarray:
         """Values at squared distances in units of the length; the array may be overwritten."""
-        return self.signature(getattr(self, self.length_name, 1.0) * np.sqrt(squared))
+        return self.signature(getattr(self, self.parameter_name, 1.0) * np.sqrt(squared))
 
     def _gram_array_api(self, xp: Any, X: Any, Y: Any) -> Any:
         """Product over features of the signature, or κ of the distance."""
@@ -242,7 +224,7 @@ class Gaussian(StationaryKernel):
 
     sigma: float = 1.0
     name = "gaussian"
-    length_name = "sigma"
+    parameter_name = "sigma"
     isotropic = True
 
     def signature(self, delta: np.ndarray) -> np.ndarray:
@@ -475,9 +457,9 @@ def fit_length(
     """
     if isinstance(rule, str) and rule == "auto":
         length = kernel.length_at(median_distance(X, kernel.metric, rng))
-        return kernel.with_length(length) if 0 < length < np.inf else kernel
+        return kernel.with_parameter(length) if 0 < length < np.inf else kernel
     check_positive(owner, "sigma", rule, "a positive number or 'auto'")
-    return kernel.with_length(float(rule))
+    return kernel.with_parameter(float(rule))
 
 
 def median_distance(X: Any, metric: str, rng: np.random.Generator) -> float:

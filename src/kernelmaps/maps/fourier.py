@@ -97,7 +97,6 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize, nnls
 from sklearn.base import clone
-from sklearn.utils import check_array
 
 from .. import kernels
 from .._util.arguments import (
@@ -107,15 +106,14 @@ from .._util.arguments import (
     check_positive,
     generator,
 )
-from .._util.schema import instance, integer, number
+from .._util.schema import instance, number
 from .._util.sparse import dense
 from .._util.threads import limit_blas, power_of_two
 from ..engine import Spec, apply
 from ..engine.extent import ColumnRange
 from ..engine.fourier import fourier_spec
 from ..engine.outputs import output_dtype
-from ..engine.projections import n_outputs
-from ..kernels import Exponential, Gaussian, Kernel, StationaryKernel
+from ..kernels import Exponential, Gaussian, Kernel
 from ..kernels.additive import Linear
 from ..kernels.stationary import fit_length, warn_if_degenerate
 from .base import AdditiveMap, JointMap
@@ -307,8 +305,8 @@ class RandomFourierMap(JointMap):
         paired where D is even.
     weights : {"equal", "fitted"}, default="equal"
         Equal weights of all frequencies, or frequencies and weights of least squares on 8000 pairs
-        of rows, from four times as many: smaller errors on rows of few directions, for some seconds
-        of `fit`. It takes an even D, and "iid" or "orthogonal" frequencies.
+        of rows, from four times as many: smaller errors on rows of few directions, for a `fit` of
+        about 20 s for 1000 columns. It takes an even D, and "iid" or "orthogonal" frequencies.
     sigma : float, "auto" or None, default="auto"
         Length scale of a kernel given by name. "auto" is the median distance of (at most 1000)
         rows; :func:`kernelmaps.kernels.stationary.fit_length` says what it is for other kernels
@@ -534,7 +532,9 @@ class CompressiveFourierMap(JointMap):
     Parameters
     ----------
     n_measurements : int, default=100
-        Measurements m, at most the number of features; with `measured`, X's columns count.
+        Measurements m, at most the number of features. Of rows that already are measurements
+        y = Ax, of a compressive camera say, the features are those of :class:`RandomFourierMap`
+        on y √d / ‖A‖_F, which has the lengths of the data on average.
     n_components : int, default=1000
         Output columns.
     kernel : str or Kernel, default="gaussian"
@@ -550,13 +550,6 @@ class CompressiveFourierMap(JointMap):
         of the cost here. "auto" is paired if n_components is even.
     projection : {"dense", "independent", "dct"}, default="dense"
         As `method` of :class:`RandomOrthoprojector`: a stored matrix, or a fast transform.
-    measured : bool, default=False
-        X already are measurements y = Ax of a compressive camera, and no projection is drawn.
-    measurement_matrix : array or sparse matrix of shape (m, d), optional
-        The camera's matrix A. The measurements are scaled by √d / ‖A‖_F, so that they have the
-        lengths of the data on average (√(d/m) for orthonormal rows; 1 for an orthoprojector that
-        is scaled already). With measured=False, A itself takes the place of the random
-        projection. None with measured=True: the measurements are scaled already.
     random_state : int, RandomState, Generator or None
         An int gives the same map in every run.
     n_jobs : int, optional
@@ -565,11 +558,9 @@ class CompressiveFourierMap(JointMap):
     Attributes
     ----------
     spec_ : Spec
-        A chain of two stages: projection and Fourier features (with `measured`, only these).
+        A chain of two stages: projection and Fourier features.
     kernel_ : Kernel
-        The exact kernel of the rows of X (with `measured`, the camera's scale is in its length).
-    n_measurements_ : int
-        m.
+        The exact kernel of the rows of X.
 
     Examples
     --------
@@ -589,79 +580,30 @@ class CompressiveFourierMap(JointMap):
     form: str = "auto"
     sigma: float | str | None = "auto"
     projection: str = "dense"
-    measured: bool = False
-    measurement_matrix: Any = None
     random_state: Any = None
     n_jobs: int | None = None
 
-    _state = JointMap._state.extended({"n_measurements_": integer(1)})
-
     def _learn(self, X: Any) -> Spec:
         columns = check_count(self, "n_components", self.n_components)
-        rng = generator(self.random_state)
-        projection, scale = self._measurement_stage(X, rng)
-        self.n_measurements_ = X.shape[1] if projection is None else n_outputs(projection)
-        self.kernel_ = self._resolve_kernel(X, projection, scale, rng)
-        drawing = rng, output_dtype(X.dtype), self.sampling
-        features = draw_fourier(self, self.kernel_, columns, self.n_measurements_, *drawing)
-        warn_if_degenerate("CompressiveFourierMap", self.kernel_, X, SCALE_ADVICE)
-        return features if projection is None else Spec("chain", parts=(projection, features))
-
-    def _resolve_kernel(
-        self, X: Any, projection: Spec | None, scale: float, rng: np.random.Generator
-    ) -> Any:
-        """The kernel of the rows of X: of measurements s·y it is k(s·y), of length σ/s."""
-        rows, by_rule = X, isinstance(self.sigma, str) and isinstance(self.kernel, str)
-        if projection is not None and by_rule:
-            rows = apply(projection, X, n_jobs=self.n_jobs)
-        kernel = resolve_kernel("CompressiveFourierMap", self.kernel, self.sigma, rows, rng)
-        if not getattr(kernel, "isotropic", False):
-            raise ValueError(
-                f"CompressiveFourierMap: {kernel!r} is not isotropic. A projection keeps distances "
-                "‖x − y‖₂ and nothing else, so that the kernel must be a function of them "
-                "(Theorem 2): use Gaussian or Matern, or RandomFourierMap without projection."
-            )
-        if projection is not None or scale == 1 or by_rule:
-            return kernel
-        if not isinstance(kernel, StationaryKernel):
-            raise ValueError(
-                f"CompressiveFourierMap: the length scale of {kernel!r} is not known, so that it "
-                f"cannot be changed by {1 / scale:g}. Scale the data instead."
-            )
-        return kernel.with_length(1 / scale * kernel.length)
-
-    def _measurement_stage(self, X: Any, rng: np.random.Generator) -> tuple[Spec | None, float]:
-        """A drawn projection or the camera's; for measurements, none, and the camera's scale."""
-        d, dtype = X.shape[1], output_dtype(X.dtype)
-        if self.measurement_matrix is not None:
-            matrix, scale = self._check_measurement_matrix(d)
-            if self.measured:
-                return None, scale
-            arrays = {"matrix": (scale * matrix.T).astype(dtype)}
-            return Spec("projection", arrays, {"operator": "matrix"}), scale
-        if self.measured:
-            return None, 1.0
-        m = check_count(self, "n_measurements", self.n_measurements)
+        m, d = check_count(self, "n_measurements", self.n_measurements), X.shape[1]
         if m > d:
-            words = f"at most {d}, the features of X (measured=True takes these as they are)"
+            words = f"at most {d}, the number of features of X"
             raise argument_error(self, "n_measurements", m, words)
         check_choice(self, "projection", self.projection, METHODS)
-        return draw_orthoprojector(self.projection, m, d, rng, dtype), 1.0
-
-    def _check_measurement_matrix(self, n_columns: int) -> tuple[np.ndarray, float]:
-        """The measurement matrix A (m, d), checked, and the scale √d / ‖A‖_F."""
-        name = "measurement_matrix"
-        try:
-            matrix = check_array(self.measurement_matrix, accept_sparse="csr", input_name=name)
-        except ValueError as error:  # of complex numbers, it does not name the argument
-            raise ValueError(f"CompressiveFourierMap: {name}: {error}") from error
-        matrix = dense(matrix).astype(np.float64)
-        m, d = matrix.shape
-        if (m if self.measured else d) != n_columns or m > d or not matrix.any():
-            shape = f"({n_columns}, d)" if self.measured else f"(m, {n_columns})"
-            words = f"of shape {shape} with m <= d for the columns of X, and not all zero"
-            raise argument_error(self, name, matrix.shape, words)
-        return matrix, float(np.sqrt(d) / np.linalg.norm(matrix))
+        rng, dtype = generator(self.random_state), output_dtype(X.dtype)
+        projection = draw_orthoprojector(self.projection, m, d, rng, dtype)
+        by_rule = isinstance(self.sigma, str) and isinstance(self.kernel, str)
+        rows = apply(projection, X, n_jobs=self.n_jobs) if by_rule else X
+        self.kernel_ = resolve_kernel("CompressiveFourierMap", self.kernel, self.sigma, rows, rng)
+        if not getattr(self.kernel_, "isotropic", False):
+            raise ValueError(
+                f"CompressiveFourierMap: {self.kernel_!r} is not isotropic. A projection keeps "
+                "distances ‖x − y‖₂ and nothing else, so that the kernel must be a function of "
+                "them (Theorem 2): use Gaussian or Matern, or RandomFourierMap without projection."
+            )
+        features = draw_fourier(self, self.kernel_, columns, m, rng, dtype, self.sampling)
+        warn_if_degenerate("CompressiveFourierMap", self.kernel_, X, SCALE_ADVICE)
+        return Spec("chain", parts=(projection, features))
 
 
 def local_distance(distances: np.ndarray) -> float:

@@ -21,7 +21,6 @@ _MANY_CLASSES = 1000  # from which on a fit is long
 # For a class, a row and five columns: AdditiveSVC takes 8 s for 100 classes of 3,000 rows,
 # AdditiveClassifier 40 s for 300.
 _SECONDS = 3e-5
-_FEW_LABELS = 20  # up to so many classes scikit-learn has no warning to give
 
 
 def refuse_training_on_gpu(owner: Any, call: str, X: Any, y: Any, weights: Any = None) -> None:
@@ -103,28 +102,36 @@ def real_targets(
     try:
         numbers = y.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{owner}: Unknown label type: y must be numbers: {error}.") from None
+        at = next(k for k, item in enumerate(y.tolist()) if not _is_number(item))
+        raise ValueError(
+            f"{owner}: Unknown label type: y must be numbers ({error}): {place(at)}."
+        ) from None
     if not np.isfinite(numbers).all():
         at = int(np.argmin(np.isfinite(numbers)))
         raise ValueError(f"{owner}: y contains NaN or infinity: {place(at)}.")
     return numbers
 
 
+def _is_number(item: Any) -> bool:
+    try:
+        return float(item) is not None
+    except (TypeError, ValueError):
+        return False
+
+
 def coded_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Encode labels: the sorted classes, and the index of each row's class.
 
-    Text and integers are looked up by their hash: sorting the labels of all rows takes ten times as
-    long.
+    Text in columns of objects is looked up by its hash: NumPy would sort the labels of all rows.
     """
-    if y.dtype.kind in "iubU" or (y.dtype == object and set(map(type, y.tolist())) == {str}):
-        labels = y.tolist()
-        classes = sorted(set(labels))
-        if len(classes) <= _FEW_LABELS:
-            index = {label: k for k, label in enumerate(classes)}
-            codes = np.fromiter(map(index.__getitem__, labels), np.int64, len(labels))
-            return np.array(classes, dtype=y.dtype), codes
-    check_classification_targets(y)
-    classes = np.unique(y)
+    labels = y.tolist()
+    if y.dtype == object and set(map(type, labels)) == {str}:
+        classes = np.array(sorted(set(labels)), dtype=object)
+        index = {label: k for k, label in enumerate(classes)}
+        codes = np.fromiter(map(index.__getitem__, labels), np.int64, len(labels))
+    else:
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
     if len(classes) > _MANY_CLASSES:
         seconds = _SECONDS * len(classes) * len(y)
         warnings.warn(
@@ -133,7 +140,7 @@ def coded_labels(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             "use a regressor; StreamingRidgeClassifier solves all classes by one factorisation.",
             SuspectColumnWarning, stacklevel=2,
         )  # fmt: skip
-    return classes, np.searchsorted(classes, y)
+    return classes, codes
 
 
 def check_classes(owner: Any, classes: np.ndarray) -> None:
@@ -164,8 +171,7 @@ def weights_by_class(owner: Any, y: np.ndarray) -> np.ndarray:
     unknown -= set(classes.tolist())
     if unknown:
         warnings.warn(
-            f"{name}: class_weight has {next(iter(unknown))!r}, which is not a class in y: its "
-            "weight has no effect. Check the names of the classes: "
+            f"{name}: class_weight has {next(iter(unknown))!r}, which is not a class in y, such as "
             f"{', '.join(map(repr, classes[:5].tolist()))}.",
             UserWarning,
             stacklevel=5,

@@ -245,6 +245,18 @@ def test_trials_are_repeated_rows(seed):
     np.testing.assert_allclose((mean, std), (trials[:5] * share, trials[:5] * error))
 
 
+def test_weights_of_trials_are_repeated_rows(seed):
+    X, f, rng = table(seed, 300)
+    trials, counts = rng.integers(1, 6, len(f)), rng.integers(1, 4, len(f))
+    y, each = rng.binomial(trials, special.expit(f)), np.repeat(np.arange(len(f)), counts)
+    model = km.AdditiveRegressor("binomial").fit(X, y, counts, exposure=trials)
+    repeated = km.AdditiveRegressor("binomial").fit(X[each], y[each], exposure=trials[each])
+    check = model.check(X, y, counts, exposure=trials)
+    of_each = repeated.check(X[each], y[each], exposure=trials[each])
+    leverage = np.bincount(each, of_each.leverage)
+    np.testing.assert_allclose(check.leverage, leverage, rtol=1e-4)
+
+
 def test_a_mixture_of_binomials_has_the_variance_of_both():
     trials, eta, error = np.full(3, 40), np.array([-1.0, 0.0, 2.0]), np.array([0.0, 0.2, 0.1])
     law, y = losses_module.BinomialMixture(trials, eta, error), np.arange(41)[:, None]

@@ -332,7 +332,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
             levels = count_levels(source, self.reader_, checks, categories, frequency)
             rows = encode_rows(*of_sample, levels)
         n_jobs = self.n_jobs if source.parts is None else 1  # Dask runs its tasks in threads
-        encoder = ChunkEncoder(self.reader_, rows.books, owner, checks, tuple(outputs), n_jobs)
+        encoder = ChunkEncoder(self.reader_, rows.books, checks, tuple(outputs), n_jobs)
         start = rows  # whose intercepts a fit begins with
         # One row of each class, with the weight of all.
         if checks.total_weight is not None and not self._loss.parameter:
@@ -534,7 +534,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     ) -> GamCheck:  # fmt: skip
         """Check one output on rows; `y` are its targets, or successes in trials."""
         weight = weights_of(self, sample_weight, len(y))
-        weight = self._scaled_weights(weight, np.ones(len(y)) if trials is None else trials)
+        weight = self._scaled_weights(weight)
         loss, dispersion = self.loss_.for_targets(y, weight), self.dispersion_[output]
         if self.weights == "precision":
             weight, dispersion = np.ones(len(y)), dispersion / np.maximum(weight, 1e-300)
@@ -546,11 +546,11 @@ class GeneralizedAdditiveModel(BaseEstimator):
             float(self.edf_[output]), columns, y, weight, offset,
         ).check(generator(random_state))  # fmt: skip
 
-    def _scaled_weights(self, weight: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """Weights of rows, which count so often, in units of the fit."""
-        if self.weights != "relative":
+    def _scaled_weights(self, weight: np.ndarray) -> np.ndarray:
+        """Weights of rows in units of the fit; those of trials count repeated rows."""
+        if self.weights != "relative" or self._loss.counts_trials:
             return weight
-        return weight * fit_scale("relative", weight @ counts, weight**2 @ counts)
+        return weight * fit_scale("relative", weight.sum(), weight @ weight)
 
     @property
     def _effective_rows(self) -> float:

@@ -273,7 +273,7 @@ def build_design(
         where = f"{settings.owner}: the surface {name!r}"
         surface, basis = build_surface(columns, points, term.n_bases, where)
         return DesignTerm(
-            name, "surface", columns, basis, points.counts, extrapolation="linear", surface=surface
+            name, "surface", columns, basis, points[2], extrapolation="linear", surface=surface
         )
 
     terms = tuple(map_in_threads(build, list(settings.terms), settings.n_jobs))

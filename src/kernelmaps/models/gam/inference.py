@@ -180,9 +180,9 @@ class _Output:
         parts, sampling = displayed_parts(i, self.slices, self.projections)
         none = np.zeros((term.counts.size, 0))
         combined, places = [none], [np.zeros(0, np.int64)]
-        for part in parts:
-            positions = fit.active_in(part.span)
-            combined.append(part.functions[:, fit.active[positions] - part.span.start])
+        for functions, span in parts:
+            positions = fit.active_in(span)
+            combined.append(functions[:, fit.active[positions] - span.start])
             places.append(positions)
         at = np.concatenate(places)
         of_smoothing = fit.smoothing_deviations[at]

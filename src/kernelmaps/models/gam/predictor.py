@@ -447,11 +447,6 @@ class AdditivePredictor:
         return loss is not None and loss.of_times
 
     @property
-    def link(self) -> str:
-        """A name in `LINKS`; of classes "logit", or "softmax" of scores of all of them."""
-        return self.fitted_loss.link
-
-    @property
     def column_counts(self) -> list[np.ndarray]:
         """Weights of the training rows by code, of each column; ones where it has no term."""
         counts = [np.ones(book.n_codes) for book in self.books]

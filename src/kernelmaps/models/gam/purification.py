@@ -92,14 +92,8 @@ class Side(NamedTuple):
         return cls(position, term.basis, coarse, values.T @ (counts * values))
 
 
-class DisplayedPart(NamedTuple):
-    """What a displayed function has of the coefficients at `span`, one column for each of them.
-
-    `functions` are values at the codes of the term.
-    """
-
-    functions: np.ndarray
-    span: slice
+DisplayedPart = tuple[np.ndarray, slice]
+"""What a displayed function has of the coefficients at a slice, by the codes of the term."""
 
 
 @dataclass(frozen=True)
@@ -242,13 +236,14 @@ def displayed_parts(
     if i in projections and isinstance(term.basis, TermBasis):
         pair = projections[i]  # without what moves, which has deviations from the sample of rows
         pure = term.basis.values + pair.evaluate_cells(pair.to_main)
-        return [DisplayedPart(pure, span)], [pair.evaluate_cells(pair.deviations)]
-    parts, deviations = [], []
+        return [(pure, span)], [pair.evaluate_cells(pair.deviations)]
+    parts: list[DisplayedPart] = []
+    deviations = []
     if isinstance(term.basis, TermBasis):
-        parts.append(DisplayedPart(term.basis.values, span))
+        parts.append((term.basis.values, span))
     for at, pair in projections.items():
         for side, to_main, of_rows in zip(pair.sides, pair.to_main, pair.deviations, strict=True):
             if side.term == i:
-                parts.append(DisplayedPart(side.basis.values @ to_main, slices[at][1]))
+                parts.append((side.basis.values @ to_main, slices[at][1]))
                 deviations.append(side.basis.values @ of_rows)
     return parts, deviations

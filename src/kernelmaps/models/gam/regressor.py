@@ -426,7 +426,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         self._residual_quantiles = np.zeros(0)
         if self.loss_.has_distribution:
             return
-        weight = self._scaled_weights(weight, np.ones(len(y)))
+        weight = self._scaled_weights(weight)
         loss = self.loss_.for_targets(y, weight)
         positive = np.flatnonzero(weight)
         rows = positive[evenly_spaced(len(positive), MAX_RESIDUAL_ROWS)]

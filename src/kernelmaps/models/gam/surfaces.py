@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -79,12 +78,8 @@ class Surface:
         return self.codes_of if self.codes_of.ndim == 1 else self.codes_of[first, second]
 
 
-class Points(NamedTuple):
-    """Where training rows are: their codes as in `Surface`, points, and the weights of codes."""
-
-    codes_of: np.ndarray
-    points: np.ndarray
-    counts: np.ndarray
+Points = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Where training rows are: their codes as in `Surface`, points, and the weights of codes."""
 
 
 def distinct_points(values: np.ndarray, weight: np.ndarray) -> Points:
@@ -92,7 +87,7 @@ def distinct_points(values: np.ndarray, weight: np.ndarray) -> Points:
     present, codes = ~np.isnan(values).any(axis=1), np.zeros(len(values), np.uint16)
     points, code = np.unique(values[present], axis=0, return_inverse=True)
     codes[present] = 1 + code.ravel()
-    return Points(codes, points, np.bincount(codes, weight, 1 + len(points)))
+    return codes, points, np.bincount(codes, weight, 1 + len(points))
 
 
 def cells_with_rows(nodes: Sequence[np.ndarray], table: np.ndarray) -> Points:
@@ -107,7 +102,7 @@ def cells_with_rows(nodes: Sequence[np.ndarray], table: np.ndarray) -> Points:
         points, code = centres, cKDTree(centres).query(points)[1]
     codes = np.zeros(table.shape, np.uint16)
     codes[1:, 1:][cells] = 1 + code
-    return Points(codes, points, np.bincount(codes.ravel(), table.ravel(), 1 + len(points)))
+    return codes, points, np.bincount(codes.ravel(), table.ravel(), 1 + len(points))
 
 
 def build_surface(

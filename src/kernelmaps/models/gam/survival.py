@@ -492,7 +492,7 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
             rows = codes == code
             ends = (self.baseline_.cumulative(at[rows], code) for at in (times.time, times.entry))
             hazard[rows] = np.subtract(*ends)
-        weight = self._scaled_weights(weights_of(self, sample_weight, n), np.ones(n))
+        weight = self._scaled_weights(weights_of(self, sample_weight, n))
         return FitToCheck(
             self.predictor_, 0, CumulativeHazard(), 1.0, np.inf, float(self.edf_[0]), columns,
             times.event, weight, offset + np.log(np.maximum(hazard, 1e-12)),

@@ -415,8 +415,6 @@ class ChunkEncoder:
     reader : TableReader
         How the columns of a chunk are read.
     books : tuple of Codebook
-    owner : str
-        Estimator, for messages.
     checks : RowChecks
         Block → targets (numbers, or codes of labels), weights and offsets.
     outputs : tuple of float
@@ -427,7 +425,6 @@ class ChunkEncoder:
 
     reader: TableReader
     books: tuple[Codebook, ...]
-    owner: str
     checks: RowChecks
     outputs: tuple[float, ...] = ()
     n_jobs: int | None = None
@@ -435,10 +432,10 @@ class ChunkEncoder:
 
     def __call__(self, chunk: Block) -> RowsInMemory:
         """Coded rows with the targets of all outputs."""
-        where, n_rows = f"{self.owner}, chunk {chunk.chunk}", len(chunk)
+        owner, n_rows = self.checks.owner, len(chunk)
         chunk = rows_with_target(chunk)
         notes = ReadingNotes(refuses=False)  # all rows were looked at before
-        columns = self.reader.read(chunk.X, where, notes=notes)
+        columns = self.reader.read(chunk.X, f"{owner}, chunk {chunk.chunk}", notes=notes)
         y, weight, offset = self.checks(chunk)
         no_numbers = np.zeros(0)
         ranges = [
@@ -446,7 +443,7 @@ class ChunkEncoder:
             for column in columns
         ]
         return RowsInMemory(
-            self.books, encode_columns(self.books, columns, self.owner, self.n_jobs),
+            self.books, encode_columns(self.books, columns, owner, self.n_jobs),
             one_against_rest(y, self.outputs), self.weight_scale * weight, offset, self.n_jobs,
             n_rows - len(chunk), np.array(ranges) * (-1.0, 1.0),
         )  # fmt: skip
