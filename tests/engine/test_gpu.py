@@ -1,17 +1,16 @@
 """Kernels for a GPU, run without one: their own source on NumPy arrays (`triton_stand_in`)."""
 
 import sys
-from types import ModuleType
 
 import numpy as np
 import pytest
 import triton_stand_in
 from fitted_examples import structured_projection
-from gpu_cases import FORMULAS, MAPS, histograms, smooth_cubics
+from gpu_cases import FORMULAS, MAPS, histograms
 
 import kernelmaps as km
 from kernelmaps.engine import apply
-from kernelmaps.engine.piecewise import spec_of, table_of
+from kernelmaps.engine.piecewise import spec_of
 from kernelmaps.engine.table import AFFINE, Table
 
 # Coefficients and positions are rounded once each, and the sums of a polynomial a few times; the
@@ -275,39 +274,6 @@ def test_sums_over_the_features(gpu, outputs, dtype, seed):
     assert not outside
     X[7, 8] = 1.5
     assert gpu.sums(table, X, gpu.FINITE)[1]
-
-
-@pytest.fixture
-def cupy(monkeypatch):
-    """A library like CuPy, whose arrays are NumPy's by another name; torch's are NumPy's."""
-    library, torch = ModuleType("cupy"), ModuleType("torch")
-
-    class ndarray(np.ndarray):
-        pass
-
-    ndarray.__module__ = "cupy"
-    library.ndarray, library.from_dlpack = ndarray, lambda Z: Z.view(ndarray)
-    torch.from_dlpack = lambda X: X.view(np.ndarray)
-    monkeypatch.setitem(sys.modules, "cupy", library)
-    monkeypatch.setitem(sys.modules, "torch", torch)
-    return library
-
-
-def test_arrays_of_cupy_are_seen_as_tensors_and_back(gpu, launched, cupy, seed):
-    X = histograms(seed)
-    rows = X.view(cupy.ndarray)
-    spec = km.HomogeneousMap().fit(X).spec_
-    Z, _ = gpu.apply(spec, rows, check=gpu.FINITE)
-    table = smooth_cubics(np.random.default_rng(seed), 13, 7, 2)
-    scores, _ = gpu.sums(table, rows, gpu.FINITE)
-    anchors = km.AnchorMap("chi2", 12, anchors="uniform", n_neighbors=2).fit(X).spec_
-    ends = np.stack([np.full(13, -np.inf), np.full(13, np.inf)])
-    codes, inside = gpu.encode(table_of(anchors), ends, 256.0, rows, np.dtype(np.uint16))
-    assert launched == ["transform", "dot", "encode"]
-    assert inside
-    for found in (Z, scores, codes):
-        assert type(found) is cupy.ndarray
-    np.testing.assert_allclose(np.asarray(Z), apply(spec, X), rtol=0, atol=1e-14)
 
 
 def test_arrays_in_ordinary_memory_are_not_for_a_gpu():

@@ -123,9 +123,7 @@ def test_values_of_every_sort_come_back(path):
         "big": 2**80,
     }
     # A parameter may hold anything that a file can.
-    again = saved(km.AnchorMap(anchors={**values, "matrix": sparse.csr_matrix(np.eye(3))}), path)
-    actual = again.anchors
-    np.testing.assert_array_equal(actual.pop("matrix"), np.eye(3))
+    actual = saved(km.AnchorMap(anchors=values), path).anchors
     assert np.isnan(actual.pop("not a number"))
     values.pop("not a number")
     strings, expected = actual.pop("strings"), values.pop("strings")

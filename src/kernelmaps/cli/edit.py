@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -27,16 +27,6 @@ def edit(
         str | None,
         typer.Option(help="LOW,HIGH: change the effect of a number there alone; 60, has no end."),
     ] = None,
-    data: Annotated[
-        str | None, typer.Option(help="CSV or Parquet file: compare the deviance on its rows.")
-    ] = None,
-    y: Annotated[
-        str | None, typer.Option("--target", "-t", help="Its target; default: as in fit.")
-    ] = None,
-    exposure: cli.Exposure = None,
-    refit_intercept: Annotated[
-        bool, typer.Option("--refit-intercept", help="Estimate the intercept anew on these rows.")
-    ] = False,
     json: cli.AsJson = False,
 ) -> None:
     """Set the effect of a term of a saved GAM, everywhere or between two values.
@@ -48,16 +38,11 @@ def edit(
     `kernelmaps edit claims.kmap edited.kmap --term region --effect city=0.1,hills=0.1`
     """
     cli.check_out(target, "a model", (".kmap",))
-    if refit_intercept and data is None:
-        raise ValueError("--refit-intercept estimates from rows: name a file with --data.")
     saved = SavedModel.load(model)
     if not hasattr(saved.model, "edit"):
         raise TypeError(f"{type(saved.model).__name__} has no effects to edit: only GAMs have.")
-    rows: dict[str, Any] = {"refit_intercept": refit_intercept}
-    if data is not None:
-        rows |= saved.all_rows(data, target=y, with_target=True, exposure=exposure)
     ends = between and numbers_between_commas(between, "between", lambda t: float(t) if t else None)
-    edited = saved.model.edit(term, numbers_by_name(effect, "effect"), between=ends, **rows)
+    edited = saved.model.edit(term, numbers_by_name(effect, "effect"), between=ends)
     save(edited, target, metadata=saved.metadata)
     if json:
         cli.show_json({"path": str(target), "edits": edited.edits_})

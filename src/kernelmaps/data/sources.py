@@ -280,6 +280,17 @@ class RowFilter(Source):
 
 
 @dataclass(frozen=True)
+class StoredRows:
+    """Rows of a .npy file, which is mapped while some are copied: no mapped pages are left."""
+
+    path: str
+    shape: tuple[int, ...]
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        return np.array(np.load(self.path, mmap_mode="r")[rows])
+
+
+@dataclass(frozen=True)
 class SlicedSource(Source):
     """Anything with a shape that can be sliced by rows, with targets and weights beside it."""
 
@@ -300,7 +311,7 @@ class SlicedSource(Source):
         return self.X.shape[1]
 
     def describe(self) -> str:
-        where = getattr(self.X, "filename", None)
+        where = getattr(self.X, "path", None)
         kind = f"the file {str(where)!r}" if where else f"the {type(self.X).__name__} in memory"
         return f"{kind} of {self.n_rows} rows and {self.n_features} features"
 
@@ -569,7 +580,7 @@ def _sliceable(X: Any) -> Any:
     """Rows that can be sliced; those of a .npy file by its path."""
     if isinstance(X, str | os.PathLike):
         try:
-            return np.load(X, mmap_mode="r", allow_pickle=False)
+            return StoredRows(os.fspath(X), np.load(X, mmap_mode="r", allow_pickle=False).shape)
         except (ValueError, EOFError) as error:
             raise ValueError(f"{os.fspath(X)!r} is not a readable .npy file: {error}") from error
     # Some sparse formats cannot be sliced until they are CSR.

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._util.schema import boolean, check_entries, number
-from .._util.sparse import dense, is_sparse
 from ..engine.spec import Spec, spec_from_file
 from ..exceptions import FileFormatError
 from .classes import (
@@ -33,8 +32,8 @@ def encode(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
         return value
     if isinstance(value, np.generic) and not isinstance(value, np.str_):
         value = np.asarray(value)
-    if isinstance(value, np.ndarray) or is_sparse(value):
-        return _encode_array(dense(value), where, arrays)
+    if isinstance(value, np.ndarray):
+        return _encode_array(value, where, arrays)
     if isinstance(value, list | tuple):
         items = [encode(item, f"{where}[{i}]", arrays) for i, item in enumerate(value)]
         return items if isinstance(value, list) else {"$": "tuple", "items": items}

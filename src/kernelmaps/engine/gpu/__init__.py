@@ -1,4 +1,4 @@
-"""Tables on a GPU: rows of CUDA tensors and CuPy arrays, by Triton kernels.
+"""Tables on a GPU: rows of CUDA tensors, by Triton kernels.
 
 ===========  ===============================================================================
 module       what it holds

@@ -6,7 +6,7 @@ tests run the same code on NumPy arrays.
 
 from __future__ import annotations
 
-from functools import lru_cache, partial, wraps
+from functools import lru_cache, partial
 from importlib.util import find_spec
 from math import gcd
 from typing import Any, NamedTuple
@@ -56,9 +56,7 @@ class Sizes(NamedTuple):
 
 def usable_for(X: Any) -> bool:
     """Whether rows lie on a GPU, and there is a Triton for it."""
-    library = type(X).__module__.partition(".")[0]
-    on_gpu = library == "cupy" or (library == "torch" and X.is_cuda)
-    return on_gpu and _has_triton()
+    return is_tensor(X) and bool(X.is_cuda) and _has_triton()
 
 
 @lru_cache
@@ -70,28 +68,6 @@ def _has_triton() -> bool:
         return False
 
 
-def _convert_cupy(call: Any) -> Any:
-    """Give CuPy's rows to a function of tensors, and its result back as CuPy's: no copies."""
-
-    @wraps(call)
-    def wrapped(*args: Any, **options: Any) -> tuple[Any, bool]:
-        if not any(_is_cupy(argument) for argument in args):
-            return call(*args, **options)
-        import cupy
-        import torch
-
-        tensors = (torch.from_dlpack(a) if _is_cupy(a) else a for a in args)
-        result, refused = call(*tensors, **options)
-        return cupy.from_dlpack(result), refused
-
-    return wrapped
-
-
-def _is_cupy(X: Any) -> bool:
-    return type(X).__module__.partition(".")[0] == "cupy"
-
-
-@_convert_cupy
 def apply(spec: Spec, X: Any, *, check: int = ANY) -> tuple[Any, bool]:
     """φ(X), and whether a value was found that `check` refuses.
 
@@ -143,7 +119,6 @@ def _launch_transform(table: DeviceTable, X: Any, out: Any, flag: Any, check: in
     kernels.transform[grid](X, out, flag, n, group, table, check, sizes, num_warps=1, **FUSED)
 
 
-@_convert_cupy
 def sums(table: Table, X: Any, check: int) -> tuple[Any, bool]:
     """Sums of a table's columns over the features, and whether a value is refused or outside.
 
@@ -173,7 +148,6 @@ def sums(table: Table, X: Any, check: int) -> tuple[Any, bool]:
     return xp.sum(out, axis=0, dtype=xp.float64), bool(check) and bool(flag[0])
 
 
-@_convert_cupy
 def encode(
     table: Table, ends: np.ndarray, unit: float, X: Any, dtype: np.dtype
 ) -> tuple[Any, bool]:
