@@ -332,6 +332,23 @@ def test_few_values_are_the_anchors_by_default(make, n_neighbors):
     np.testing.assert_allclose(Z[:, :18] @ Z[:, :18].T, km.kernels.chi2(dense), atol=1e-12)
 
 
+@pytest.mark.parametrize("kernel", ["chi2", "intersection", "jensen_shannon", "hellinger"])
+def test_features_of_up_to_ten_values_are_exact_whatever_the_energy(kernel):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, levels, 400) for levels in (2, 8, 10, 16)]).astype(float)
+    for energy in (0.5, 0.99):
+        feature_map = km.AnchorMap(kernel, energy=energy).fit(X)
+        assert feature_map.ranks_[0] == 1  # 0 takes no column
+        assert (feature_map.ranks_[:3] <= [1, 7, 9]).all()
+        Z, columns = feature_map.transform(X), feature_map.ranks_[:3].sum()
+        exact = km.kernels.get(kernel)(X[:, :3])
+        np.testing.assert_allclose(Z[:, :columns] @ Z[:, :columns].T, exact, atol=1e-12)
+        spectrum = np.linalg.eigvalsh(km.kernels.get(kernel)(feature_map.anchors_[3][:, None]))
+        share = spectrum[::-1].cumsum() / spectrum.sum()
+        assert feature_map.ranks_[3] == 1 + np.searchsorted(share, energy)
+    assert km.AnchorMap(kernel, rank=1).fit(X).ranks_.tolist() == [1] * 4
+
+
 def test_few_values_leave_a_given_range_covered_and_few_rows_spaced():
     X = np.repeat([1.0, 2.0, 4.0], 20)[:, None]
     assert km.AnchorMap(feature_range=(0, 3)).fit(X).anchors_[0].tolist() == [0, 1, 2, 3]

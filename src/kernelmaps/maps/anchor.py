@@ -69,6 +69,7 @@ from .codes import Codes
 PLACEMENTS = ("auto", "uniform", "sqrt", "kmeans")
 WEIGHTS = ("auto", "uniform", "linear")
 MAX_ANCHORS = 4096  # whose kernel matrix is decomposed
+_EXACT_VALUES = 10  # of a feature, whose map has all columns: about as many as others have
 _MARGIN = 1.0  # ranges of the data for which anchors go on beyond it
 _COLUMN_BYTES = 2**26  # of the columns whose values are sorted together
 _SMALL_MATRIX = 500  # rows up to which threads of BLAS wait for one another rather than help
@@ -87,7 +88,8 @@ class AnchorMap(AdditiveMap):
         Anchors per feature, at most 4096. Codes take one byte up to 256, two beyond.
     anchors : str or array, default="auto"
         "auto" takes the distinct values of a feature that has at most `n_anchors` of them (each
-        twice or more on average): the map is exact there. Of other features it is "sqrt" for
+        twice or more on average), where the map errs by what `energy` leaves out, and by nothing
+        for up to ten values. Of other features it is "sqrt" for
         kernels of values >= 0, which change fastest next to 0, and "uniform" for others. "uniform"
         (the paper's) and "sqrt" divide the feature's range evenly in x and √x; "kmeans" is the
         exact optimum of eq. 3, which is the distinct values where they are few. An array holds the
@@ -99,7 +101,8 @@ class AnchorMap(AdditiveMap):
         "uniform" averages the k rows, "linear" interpolates between two; "auto" is linear for
         k = 2.
     energy : float in (0, 1], default=0.99
-        Share of the spectrum of the anchor kernel that is kept: the columns of a feature.
+        Share of the spectrum of the anchor kernel that is kept: the columns of a feature. All of it
+        is kept where the anchors are the values of a feature of at most ten.
     rank : int, optional
         Columns per feature, instead of `energy`.
     feature_range : None or tuple (low, high), default=None
@@ -314,21 +317,24 @@ class AnchorMap(AdditiveMap):
         if isinstance(self.kernel_, kernels.PerFeature):
             self.kernel_.check_width(X.shape[1], "AnchorMap")
             self.kernel_._check_values(X, "X")
-        features, (low, high) = self._place(X)
+        features, (low, high), energies = self._place(X)
         for d, anchors in enumerate(features):
             self.kernel_.feature(d)._check_values(anchors, f"the anchors of column {d}")
         self.domain_ = (low, high)
         # Features with the same kernel and the same anchors share their table.
-        index: dict[tuple[kernels.AdditiveKernel, bytes], int] = {}
-        keys = [(self.kernel_.feature(d), a.tobytes()) for d, a in enumerate(features)]
+        index: dict[tuple[kernels.AdditiveKernel, bytes, float], int] = {}
+        keys = [
+            (self.kernel_.feature(d), anchors.tobytes(), energy)
+            for d, (anchors, energy) in enumerate(zip(features, energies, strict=True))
+        ]
         set_of = np.array([index.setdefault(key, len(index)) for key in keys])
-        sets = [np.frombuffer(key) for _, key in index]
+        sets = [np.frombuffer(key) for _, key, _ in index]
         self.anchors_ = [sets[s] for s in set_of]
         small = max(map(len, sets)) <= _SMALL_MATRIX
         with limit_blas(1 if small else available_threads()):
             roots = [
-                square_root(kernel.component, anchors, self.energy, self.rank)
-                for (kernel, _), anchors in zip(index, sets, strict=True)
+                square_root(kernel.component, anchors, energy, self.rank)
+                for (kernel, _, energy), anchors in zip(index, sets, strict=True)
             ]
         self._left_out = np.array([root.left_out for root in roots])
         table = anchor_table(sets, roots, set_of, self.n_neighbors, self._is_linear)
@@ -352,18 +358,20 @@ class AnchorMap(AdditiveMap):
             self.kernel_._check_values(X, "X")
         return X
 
-    def _place(self, X: Any) -> tuple[list[np.ndarray], tuple[np.ndarray, np.ndarray]]:
-        """Anchors of each feature, and the range that they are for."""
+    def _place(self, X: Any) -> tuple[list[np.ndarray], tuple[np.ndarray, ...], list[float]]:
+        """Anchors of each feature, the range that they are for, and the energy to keep of each."""
         data_range = tuple(np.asarray(end, dtype=np.float64) for end in self._column_range(X))
         if not isinstance(self.anchors, str):
             features = self._read_anchors(X.shape[1])
             low = np.minimum(data_range[0], [a[0] for a in features])
-            return features, (low, np.maximum(data_range[1], [a[-1] for a in features]))
+            high = np.maximum(data_range[1], [a[-1] for a in features])
+            return features, (low, high), [self.energy] * len(features)
         if self.anchors == "kmeans":
             columns = sparse.csc_matrix(X) if sparse.issparse(X) else X
             blocks = row_blocks(X.shape[1], 24 * X.shape[0], _COLUMN_BYTES)
             values = (pair for b in blocks for pair in zip(*column_values(columns[:, b])))
-            return [np.unique(kmeans(*pair, self.n_anchors)) for pair in values], data_range
+            features = [np.unique(kmeans(*pair, self.n_anchors)) for pair in values]
+            return features, data_range, [self.energy] * len(features)
         low, high = data_range
         if self.out_of_domain == "extrapolate":
             margin = _MARGIN * (high - low)
@@ -371,7 +379,8 @@ class AnchorMap(AdditiveMap):
         low, high = self._range((low, high))
         few = self._few_values(X)
         features = [self._space(d, low[d], high[d], few.get(d)) for d in range(X.shape[1])]
-        return features, (low, high)
+        exact = {d for d, values in few.items() if len(values) <= _EXACT_VALUES}
+        return features, (low, high), [1.0 if d in exact else self.energy for d in range(len(low))]
 
     def _few_values(self, X: Any) -> dict[int, np.ndarray]:
         """Features with few values, and these: the trivial cover of section 3.2."""
