@@ -1,6 +1,6 @@
 """Random Fourier features with fitted weights: errors on held-out rows of eight tables.
 
-    python -m benchmarks.fitted_frequencies --data FOLDER
+    python -m benchmarks.fitted_frequencies --data FOLDER [--columns 200 600]
 
 Each table: 3000 training rows, standardised where the columns are not of one unit; root mean square
 error of the Gaussian kernel on all pairs of 500 other rows, mean of three seeds.
@@ -9,7 +9,9 @@ error of the Gaussian kernel on all pairs of 500 other rows, mean of three seeds
 from __future__ import annotations
 
 import argparse
+import json
 import time
+from pathlib import Path
 
 import numpy as np
 from sklearn.preprocessing import StandardScaler
@@ -18,6 +20,7 @@ import kernelmaps as km
 
 from .datasets import load as load_dataset
 
+RECORD = Path(__file__).parent / "results" / "fitted_frequencies.json"
 TABLES = (
     "letter", "pendigits", "magic04", "spambase", "california_housing", "casp_protein", "usps",
     "inria_person_hog",
@@ -31,11 +34,13 @@ WAYS = {
 
 
 def main() -> None:
-    """Print errors and the ratio of the fitted one to the best other."""
+    """Record errors and the ratio of the fitted one to the best other."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", default=None)
     parser.add_argument("--columns", type=int, nargs="+", default=[200, 600])
+    parser.add_argument("--record", type=Path, default=RECORD)
     options = parser.parse_args()
+    record: dict[str, dict[str, dict[str, float]]] = {}
     for name in TABLES:
         X = np.asarray(load_dataset(name, folder=options.data).X_train, dtype=np.float64)
         X = X[np.random.default_rng(0).permutation(len(X))[:3500]]
@@ -53,11 +58,11 @@ def main() -> None:
                 errors[way] = float(np.sqrt(np.mean(squares)))
                 seconds = (time.process_time() - start) / 3
             ratio = errors["fitted"] / min(errors["iid"], errors["orthogonal"])
-            cells = "  ".join(f"{way} {error:.4f}" for way, error in errors.items())
-            print(
-                f"{name:20} D = {columns:4}  {cells}  ratio {ratio:.2f}  {seconds:.1f} s",
-                flush=True,
-            )
+            figures = {**errors, "ratio": ratio, "seconds of a fitted map": seconds}
+            figures = {key: round(value, 4) for key, value in figures.items()}
+            print(name, columns, figures, flush=True)
+            record.setdefault(name, {})[f"{columns} columns"] = figures
+            options.record.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
