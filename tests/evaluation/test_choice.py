@@ -59,7 +59,7 @@ def test_the_certificate_is_that_of_the_map_that_is_given():
     assert choice.evidence.certificate == choice.map.certificate_
 
 
-@pytest.mark.parametrize("columns, max_error", [(1, 0.05), (2, 0.045)])
+@pytest.mark.parametrize(("columns", "max_error"), [(1, 0.05), (2, 0.045)])
 def test_many_anchors_are_tried_where_few_do_not_suffice(columns, max_error):
     """The intersection has a kink: 33 anchors of an exponential column err by .049."""
     rows = np.random.default_rng(0).exponential(size=(1000, columns))
@@ -229,6 +229,26 @@ def test_the_bound_holds_on_fresh_rows():
             )  # fmt: skip
             held.append(km.kernel_error(choice.map, X[400:], kernel=kernel).max <= tolerance)
     assert sum(held) >= 11
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix, pd.DataFrame])
+def test_columns_that_no_map_can_know_are_named(make):
+    X = np.random.default_rng(0).integers(0, 2, (200, 12)).astype(float)
+    X[:, 3:10] = 0
+    X[np.arange(7), np.arange(3, 10)] = 1  # in a single row, which is held out once
+    rows = pd.DataFrame(X, columns=list("abcdefghijkl")) if make is pd.DataFrame else make(X)
+    names = "d, e, f, g, h, …" if make is pd.DataFrame else "3, 4, 5, 6, 7, …"
+    words = rf"held out: 7 \({names}\)\. Pass more rows, or leave these columns out\."
+    with pytest.raises(ToleranceError, match=words) as failure:
+        km.choose(rows, "intersection", max_error=0.01, families=["AnchorMap"], progress=False)
+    assert failure.value.best.max == pytest.approx(1)
+
+
+def test_a_bound_that_says_nothing_is_infinite():
+    """Few errors among roundings: Hill's estimate has no end."""
+    errors = np.full(1000, 1e-16)
+    errors[:20] = 1.0
+    assert upper_bound(errors, 0.95) == np.inf
 
 
 def test_a_tolerance_that_nothing_holds_names_the_nearest(X):

@@ -10,7 +10,7 @@ that is used instead.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from time import perf_counter, process_time
 from typing import Any
@@ -33,6 +33,7 @@ from .._util.display import Tabled, number, table_of, track
 from .._util.sparse import dense
 from .._util.threads import check_stop, interruptible
 from ..certificate import Certificate
+from ..data.columns import names_of
 from ..exceptions import (
     DesignError,
     OutOfDomainWarning,
@@ -48,6 +49,7 @@ ADDITIVE_SIZES = (1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 15, 19, 25, 33, 49, 65, 97)
 JOINT_SIZES = tuple(2**power for power in range(6, 15))
 _MAX_DESIGN = 33  # columns; designs of more take minutes
 _MARGIN = 1.1  # over the largest error seen: the chosen one is the luckiest of many candidates
+_LARGEST_RATIO = 1e6  # of a bound to the largest error seen: few errors among roundings, no tail
 _HELD_OUT_ROWS = 1000  # in each of the two parts, at most half of all, whose pairs are measured
 _PATIENCE = 20.0  # seconds for one candidate, after which no other one of its family is tried
 # Families in the order of their cost: series are formulas, anchors need eigenvectors for each
@@ -247,7 +249,9 @@ def choose(
     rows, encoder = _read_rows(X, kernel)
     rows, kernel, scaler = scale_rows(kernel, rows, random_state)
     groups = _list_families(kernel, families, random_state)
-    search = interruptible(_Search, rows, kernel, requirements, random_state, budget)
+    columns = None if encoder is None else encoder.columns_used
+    names = names_of(X) if columns is None else columns
+    search = interruptible(_Search, rows, kernel, requirements, random_state, budget, names)
     for family in track(groups, lambda group: group[0].family, enabled=progress):
         interruptible(search.bisect, family)
     best, rejected = search.rank()
@@ -256,7 +260,6 @@ def choose(
     scaled = made if scaler is None else make_pipeline(clone(scaler), made)
     chosen_map = put_behind(encoder, scaled).fit(X)
     best = replace(best, certificate=getattr(made, "certificate_", None))
-    columns = None if encoder is None else encoder.columns_used
     return Choice(chosen_map, best, rejected, kernel, requirements, search.notes, columns)
 
 
@@ -280,6 +283,7 @@ def upper_bound(largest: np.ndarray, confidence: float, n_fresh: int | None = No
 
     Never less than 1.1 times the largest error that was seen: the map that is chosen is the one
     that got away with the fewest columns, and fresh rows may leave the range that it was fitted on.
+    A level of a million times that error says nothing, and is infinite.
     """
     share = 1.0 if n_fresh is None else n_fresh / len(largest)
     k = min(len(largest) - 1, max(4, round(np.sqrt(len(largest)))))
@@ -288,6 +292,7 @@ def upper_bound(largest: np.ndarray, confidence: float, n_fresh: int | None = No
     if top[0] > 0:
         decay = float(np.mean(np.log(top[1:] / top[0])))
         pareto = top[0] * (k * share / -np.log(confidence)) ** decay
+        pareto = pareto if pareto < _LARGEST_RATIO * top[-1] else np.inf
     return float(max(pareto, _MARGIN * top[-1]))
 
 
@@ -306,10 +311,12 @@ class _Search:
         requirements: dict[str, Any],
         random_state: int,
         budget: float | None = None,
+        names: Sequence[str] | None = None,
     ) -> None:
         order = generator(random_state).permutation(X.shape[0])
         self.n_held = int(min(_HELD_OUT_ROWS, X.shape[0] // 2))
         self.X, self.kernel, self.requirements = X, kernel, requirements
+        self.names = names if names and len(names) == X.shape[1] else range(X.shape[1])
         self.splits = [self._split(order, start) for start in (0, self.n_held)]
         self.end = np.inf if budget is None else perf_counter() + budget
         self.measured: list[Evidence] = []
@@ -422,9 +429,25 @@ class _Search:
             f"{self.requirements['error']} error on fresh pairs at most {nearest.bound:.3g} "
             f"({nearest.confidence:.0%} confidence).",
             *(f"{note.rstrip('.')}." for note in self.notes),
+            *self._describe_unseen(),
             f"Allow a larger error{relative}.",
         ]
         return ToleranceError(" ".join(sentences), best=nearest)
+
+    def _describe_unseen(self) -> Iterator[str]:
+        """A sentence on columns of one value in the rows fitted to, and of others held out."""
+        unseen = np.zeros(self.X.shape[1], dtype=bool)
+        for held, train, *_ in self.splits:
+            ends = (end for part in (train, held) for end in (part.min(axis=0), part.max(axis=0)))
+            low, high, least, most = (dense(end).ravel() for end in ends)
+            unseen |= (low == high) & ((least < low) | (most > high))
+        names = [str(self.names[d]) for d in np.flatnonzero(unseen)]
+        if names and maps.get_sort(self.kernel) == "additive":
+            shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+            yield (
+                f"Columns with one value in the rows that maps were fitted to and others in those "
+                f"held out: {len(names)} ({shown}). Pass more rows, or leave these columns out."
+            )
 
 
 def _list_families(
@@ -446,5 +469,6 @@ def _list_families(
 def _to_dict(item: Evidence) -> dict[str, Any]:
     plain = {"map": item.label, **asdict(item)}
     plain["certificate"] = str(item.certificate) if item.certificate else None
+    plain["bound"] = item.bound if np.isfinite(item.bound) else None
     del plain["candidate"]
     return plain
