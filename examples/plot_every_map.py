@@ -33,7 +33,7 @@ top = float(pixel.max())
 figure, axes = plt.subplots(1, 5, figsize=(16, 3.2), layout="constrained")
 for ax, (name, feature_map) in zip(axes, additive.items()):
     fitted = feature_map.fit(pixel)
-    error = kernel_error_grid(fitted, pixel, domain=(0.0, top), n_points=80).error
+    error = kernel_error_grid(fitted, domain=(0.0, top), n_points=80).error
     shades = {"cmap": "RdBu_r", "vmin": -np.abs(error).max(), "vmax": np.abs(error).max()}
     image = ax.imshow(error, origin="lower", extent=(0, top, 0, top), **shades)
     figure.colorbar(image, ax=ax, shrink=0.7, format="%.0e")

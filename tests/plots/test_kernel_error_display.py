@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 import kernelmaps as km
 from kernelmaps.inspection import KernelErrorDisplay
@@ -37,19 +36,11 @@ def test_frames_and_other_features_do_not_disturb():
     assert list(named.transform(X).index) == [0, 1]
 
 
-def test_sparse_rows_of_joint_maps():
-    X = np.eye(4)
-    fitted = km.RandomOrthoprojector(2, random_state=0).fit(X)
-    actual = KernelErrorDisplay.from_estimator(fitted, sparse.csr_matrix(X))
-    Z = fitted.transform(X)
-    np.testing.assert_allclose(actual.approximate, Z @ Z.T, atol=1e-12)
-
-
 def test_what_cannot_be_drawn_is_refused():
     X = np.ones((3, 2))
     with pytest.raises(TypeError, match="SplineMap has no kernel"):
         KernelErrorDisplay.from_estimator(km.SplineMap(domain=(0, 1)).fit(X))
-    with pytest.raises(ValueError, match="acts on whole rows; pass X="):
+    with pytest.raises(TypeError, match="acts on whole rows"):
         KernelErrorDisplay.from_estimator(km.RandomFourierMap(n_components=2).fit(X))
     fitted = km.HomogeneousMap().fit(X)
     with pytest.raises(ValueError, match="feature must be one of the 2"):

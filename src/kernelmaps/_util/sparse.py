@@ -108,7 +108,8 @@ def naming_text(owner: str, X: Any) -> Iterator[None]:
         row, column, value = place
         raise ValueError(
             f"{owner}: column {column!r} of X holds the text {value!r} (row {row}), and numbers "
-            "are needed. Encode it (OneHotEncoder), or use a GAM, which takes tables with text."
+            "are needed. Encode it (OneHotEncoder), or use AdditiveRegressor or "
+            "AdditiveClassifier, which take text."
         ) from None
 
 

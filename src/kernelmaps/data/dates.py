@@ -222,7 +222,8 @@ def _part(dates: np.ndarray, date_part: str) -> np.ndarray:
     days = dates.astype("datetime64[D]")
     if date_part == "month":  # a day has its place in all years, and a month begins at its number
         month = dates.astype("datetime64[M]")
-        begin, end = month.astype("datetime64[D]"), (month + 1).astype("datetime64[D]")
+        next_month = month + np.timedelta64(1, "M")
+        begin, end = month.astype("datetime64[D]"), next_month.astype("datetime64[D]")
         return month.astype(np.int64) % 12 + 1 + (days - begin) / (end - begin)
     if date_part == "weekday":  # the first of January 1970 was a Thursday
         return (days.astype(np.int64) + 3) % 7 * 1.0

@@ -73,7 +73,7 @@ _ANCHORS = (
             ("", {"n_anchors": 100}),
             ("interpolated", {"n_anchors": 100, "n_neighbors": 2}),
             # Where rows leave the range of those before, what is clipped would be the error.
-            ("extended", {"n_anchors": 250, "n_neighbors": 2, "out_of_domain": "extrapolate"}),
+            ("extended", {"n_anchors": 350, "n_neighbors": 2, "out_of_domain": "extrapolate"}),
         ),
     ),
 )

@@ -10,24 +10,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._util.arguments import argument_error
 from .._util.sparse import dense
-from ..maps.base import AdditiveMap, FeatureMap
+from ..maps.base import AdditiveMap
 from .shapes import drop_names
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class KernelErrorDisplay:
-    """Display of an exact kernel, its map, and their difference over pairs of values.
+    """Display of an additive kernel, its map, and their difference over pairs of values.
 
     Parameters
     ----------
     x : ndarray of shape (n,)
-        Values of one feature (additive maps), or indices of rows (joint maps).
+        Values of one feature.
     exact, approximate : ndarray of shape (n, n)
         The kernel and the map's inner products at all pairs.
     title : str
         Name of the map.
-    additive : bool
-        Whether `x` are values, so that a ratio x/y has a meaning.
 
     See Also
     --------
@@ -39,7 +37,6 @@ class KernelErrorDisplay:
     exact: np.ndarray
     approximate: np.ndarray
     title: str = ""
-    additive: bool = True
 
     @property
     def error(self) -> np.ndarray:
@@ -48,16 +45,14 @@ class KernelErrorDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: FeatureMap, X: Any = None, *, axes: Any = None, **options: Any
+        cls, estimator: AdditiveMap, *, axes: Any = None, **options: Any
     ) -> KernelErrorDisplay:
         """Evaluate a fitted map and draw its error.
 
         Parameters
         ----------
-        estimator : FeatureMap
+        estimator : AdditiveMap
             A fitted map.
-        X : array-like, optional
-            Rows to compare for joint maps.
         axes : sequence of 4 matplotlib axes, optional
             Where to draw; a new figure by default.
         **options : dict
@@ -68,10 +63,10 @@ class KernelErrorDisplay:
         KernelErrorDisplay
             Drawn, with `axes_` and `figure_`.
         """
-        return kernel_error_grid(estimator, X, **options).plot(axes)
+        return kernel_error_grid(estimator, **options).plot(axes)
 
     def plot(self, axes: Any = None) -> KernelErrorDisplay:
-        """Draw four panels: kernel, map, error, and error against the ratio (or a histogram).
+        """Draw four panels: kernel, map, error, and error against the ratio.
 
         Parameters
         ----------
@@ -92,12 +87,7 @@ class KernelErrorDisplay:
             raise ValueError(f"KernelErrorDisplay.plot draws 4 panels; got {len(self.axes_)} axes.")
         self.figure_ = self.axes_[0].figure
         self._draw_matrices()
-        if self.additive:
-            self._draw_ratio(self.axes_[3])
-        else:
-            self.axes_[3].hist(self.error.ravel(), bins=60)
-            names = {"xlabel": "map − kernel", "ylabel": "pairs"}
-            self.axes_[3].set(title="distribution of the error", **names)
+        self._draw_ratio(self.axes_[3])
         self.figure_.suptitle(
             f"{self.title}: largest error {np.abs(self.error).max():.3g}, "
             f"rms {np.sqrt(np.mean(self.error**2)):.3g}"
@@ -116,8 +106,8 @@ class KernelErrorDisplay:
         for ax, (name, matrix, style) in zip(self.axes_[:3], panels, strict=True):
             image = ax.imshow(matrix, origin="lower", extent=extent, aspect="auto", **style)
             ax.figure.colorbar(image, ax=ax)
-            ax.set(title=name, xlabel="y" if self.additive else "row")
-        self.axes_[0].set_ylabel("x" if self.additive else "row")
+            ax.set(title=name, xlabel="y")
+        self.axes_[0].set_ylabel("x")
 
     def _draw_ratio(self, ax: Any) -> None:
         x, y = np.meshgrid(self.x, self.x, indexing="ij")
@@ -128,8 +118,7 @@ class KernelErrorDisplay:
 
 
 def kernel_error_grid(
-    estimator: FeatureMap,
-    X: Any = None,
+    estimator: AdditiveMap,
     *,
     domain: tuple[float, float] | None = None,
     feature: int = 0,
@@ -139,14 +128,12 @@ def kernel_error_grid(
 
     Parameters
     ----------
-    estimator : FeatureMap
+    estimator : AdditiveMap
         A fitted map.
-    X : array-like, optional
-        Rows to compare for joint maps (the first `n_points` are taken).
     domain : (low, high), optional
-        Values to look at for additive maps; by default the fitted domain, or (0, 1).
+        Values to look at; by default the fitted domain, or (0, 1).
     feature : int
-        Which feature of an additive map.
+        Which feature.
     n_points : int
         Points on each axis.
 
@@ -160,22 +147,15 @@ def kernel_error_grid(
     if not hasattr(estimator, "kernel_"):
         raise TypeError(f"KernelErrorDisplay: {name} has no kernel to compare with.")
     title = f"{name} ({getattr(estimator.kernel_, 'name', 'kernel')})"
-    additive = isinstance(estimator, AdditiveMap)
-    if not additive:
-        if X is None:
-            raise ValueError(f"KernelErrorDisplay: {name} acts on whole rows; pass X=.")
-        phi, exact = dense(estimator.transform(X[:n_points])), estimator.kernel_(X[:n_points])
-        x = np.arange(len(phi))
-    elif not 0 <= feature < estimator.n_features_in_:
+    if not isinstance(estimator, AdditiveMap):
+        raise TypeError(f"KernelErrorDisplay: {name} acts on whole rows; kernel_error has figures.")
+    if not 0 <= feature < estimator.n_features_in_:
         words = f"one of the {estimator.n_features_in_} of {name}, from 0 on"
         raise argument_error("KernelErrorDisplay", "feature", feature, words)
-    else:
-        x = np.linspace(*(domain or _domain_of(estimator, feature)), n_points)
-        phi = _features_of(estimator, feature, x)
-        exact = estimator.kernel_.component(x[:, None], x[None, :])
-    return KernelErrorDisplay(
-        x=x, exact=exact, approximate=phi @ phi.T, title=title, additive=additive
-    )
+    x = np.linspace(*(domain or _domain_of(estimator, feature)), n_points)
+    phi = _features_of(estimator, feature, x)
+    exact = estimator.kernel_.component(x[:, None], x[None, :])
+    return KernelErrorDisplay(x=x, exact=exact, approximate=phi @ phi.T, title=title)
 
 
 def _features_of(estimator: AdditiveMap, feature: int, x: np.ndarray) -> np.ndarray:

@@ -25,7 +25,7 @@ def test_arrays_with_gaps_or_text(cls):
         cls(km.HomogeneousMap()).fit(sparse.csr_matrix(bad), y)
     with pytest.raises(ValueError, match=f"NaN.*{GAMS}"):
         cls().fit(lambda: iter([(bad, y)]))
-    words = r"column 0 of X holds the text .*AdditiveRegressor and AdditiveClassifier"
+    words = r"column 0 of X holds the text .*AdditiveRegressor or AdditiveClassifier"
     with pytest.raises(ValueError, match=words):
         cls().fit(np.where(X > 0.5, "high", "low").astype(object), y)
     infinite = np.where(X > 0.9, np.inf, X)
