@@ -306,7 +306,7 @@ class RandomFourierMap(JointMap):
     weights : {"equal", "fitted"}, default="equal"
         Equal weights of all frequencies, or frequencies and weights of least squares on 8000 pairs
         of rows, from four times as many: smaller errors on rows of few directions, for a `fit` of
-        about 20 s for 1000 columns. It takes an even D, and "iid" or "orthogonal" frequencies.
+        20 s and more for 1000 columns. It takes an even D, and "iid" or "orthogonal" frequencies.
     sigma : float, "auto" or None, default="auto"
         Length scale of a kernel given by name. "auto" is the median distance of (at most 1000)
         rows; :func:`kernelmaps.kernels.stationary.fit_length` says what it is for other kernels
