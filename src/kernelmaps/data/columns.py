@@ -14,7 +14,7 @@ import numpy as np
 
 from .._util.arguments import argument, needed, parameter
 from .._util.sparse import dense
-from .._util.threads import evenly_spaced
+from .._util.threads import evenly_spaced, limit_blas
 from .arrow import pa, pc
 from .dates import duration_cells
 from .text_cells import (
@@ -492,7 +492,8 @@ def describe_collinear(columns: Sequence[Column]) -> dict[str, str]:
         sample = (sample - mean) / np.where(scale > 0, scale, 1.0)
     if not (len(numbers) <= min(_MOST_NUMBERS, len(rows) - 2) and np.isfinite(sample).all()):
         return ends
-    R, independent = np.linalg.qr(sample, mode="r"), list[int]()
+    with limit_blas(1):  # threads of a small matrix wait for each other
+        R, independent = np.linalg.qr(sample, mode="r"), list[int]()
     for j, column in enumerate(numbers):
         if abs(R[j, j]) > 1e-8 * np.sqrt(len(rows)) or not scale[j]:
             independent.append(j)

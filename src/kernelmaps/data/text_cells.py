@@ -274,9 +274,12 @@ def _cast(text: pa.Array) -> np.ndarray | None:
 def numbers_in(cells: pa.Array, form: str) -> tuple[np.ndarray, pa.Array, np.ndarray]:
     """Cells as numbers, NaN where they are not written so; their units, and powers of ten."""
     no_powers = np.zeros(len(cells), np.int64)
+    unreadable = np.full(len(cells), np.nan), pa.nulls(len(cells), pa.string()), no_powers
     if form == CLOCK:
         hours = hours_in(cells)
         return hours, pa.array(np.where(np.isnan(hours), "", "hours"), pa.string()), no_powers
+    if not _match(cells, r"\d").any():  # the pattern takes milliseconds to be compiled
+        return unreadable
     cells = pc.replace_substring_regex(cells, _ACCOUNTING, r"-\1\2")
     sign, blank = r"[+\-−]?", f"{_BLANK}*"
     pattern = (
@@ -285,7 +288,7 @@ def numbers_in(cells: pa.Array, form: str) -> tuple[np.ndarray, pa.Array, np.nda
     )
     parts, matched = extract_parts(cells, pattern)
     if not matched.any():
-        return np.full(len(cells), np.nan), pa.nulls(len(cells), pa.string()), no_powers
+        return unreadable
     written = pc.binary_join_element_wise(parts["before"], parts["after"], "\t")
     encoded = written.dictionary_encode()
     names = [split_unit(*name.split("\t")) for name in encoded.dictionary.to_pylist()]

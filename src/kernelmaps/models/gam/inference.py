@@ -159,6 +159,11 @@ class _Output:
         }
         return cls(slices, fit, residual_df, projections, penalty, levels, has_intercept)
 
+    @cached_property
+    def _joint_terms(self) -> list[int]:
+        """Terms of several columns."""
+        return [k for k, (term, *_) in enumerate(self.slices) if len(term.columns) > 1]
+
     def edf(self, i: int) -> float:
         """Effective degrees of freedom of the displayed function of a term.
 
@@ -200,8 +205,7 @@ class _Output:
         """
         tested, columns = [i], self.slices[i][0].columns
         if len(columns) == 1:
-            others = (k for k in range(len(self.slices)) if k != i)
-            tested += [k for k in others if columns[0] in self.slices[k][0].columns]
+            tested += [k for k in self._joint_terms if columns[0] in self.slices[k][0].columns]
         of_levels = [k for k in tested if _has_levels(self.slices[k][0])]
         of_numbers = [k for k in tested if k not in of_levels]
         tests = [self._test(wald_test, of_numbers)] if of_numbers else []
