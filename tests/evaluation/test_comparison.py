@@ -207,9 +207,9 @@ def test_columns_are_standardised_for_stationary_kernels(table):
 class Clock:
     """A stand-in for measuring whose cost and score are known: what is tested is the loop."""
 
-    def __init__(self, monkeypatch, seconds_per_row=1e-3, score=lambda label: 0.5, slow=()):
+    def __init__(self, monkeypatch, seconds_per_row=1e-3, score=lambda label: 0.5, slow=None):
         self.now, self.calls = 0.0, []
-        self.rate, self.score, self.slow = seconds_per_row, score, slow
+        self.rate, self.score, self.slow = seconds_per_row, score, slow or {}
         monkeypatch.setattr(comparison, "choose_penalty", lambda method, problem, C: method)
         monkeypatch.setattr(comparison, "measure", self.measure)
         monkeypatch.setattr(comparison, "measure_error", lambda method, problem: None)
@@ -218,7 +218,7 @@ class Clock:
     def measure(self, method, problem):
         n = problem.X.shape[0]
         self.calls.append((method.label, n))
-        self.now += self.rate * n * (50 if method.kind in self.slow else 1)
+        self.now += self.rate * n * self.slow.get(method.label, self.slow.get(method.kind, 1))
         score = self.score(method.label)
         row = {"label": method.label, "kind": method.kind, "kernel": method.kernel, "rows": n}
         row |= {"score": score, "score_std": 0.0, "map_seconds": 1.0, "fit_seconds": 1.0}
@@ -271,15 +271,29 @@ def test_maps_of_the_leading_exact_kernel_are_the_first(leader, many, monkeypatc
     result = km.compare(*many, **ALL)
     of_kernels = [result[label].kernel for label, _ in clock.calls if result[label].kind == "map"]
     turns = [kernel for kernel, _ in groupby(of_kernels)]
-    assert len(turns) > 2
-    assert turns[0] == leader
-    assert turns.count(leader) == 2  # larger ones are the last
-    assert turns[-1] == leader
+    # One map of each class, those of the leader first; then the others; larger ones are the last.
+    assert turns[0] == turns[-1] == leader
+    assert turns.count(leader) == 3
+
+
+def test_a_slow_map_does_not_stop_those_of_other_classes(many, monkeypatch):
+    """One takes 10 s of 20: no time for a second one of its class, and enough for the others."""
+    clock = Clock(monkeypatch, score=lambda label: float(label == "exact exp_chi2"))
+    clock.slow = {"ExponentialMap 256, exp_chi2": 20}
+    X, y = many
+    kernels = ["exp_chi2", "chi2"]
+    result = km.compare(X[:500], y[:500], kernels=kernels, budget=20.0, progress=False)
+    maps = [label for label, _ in clock.calls if result[label].kind == "map"]
+    assert maps[0] == "ExponentialMap 256, exp_chi2"
+    left_out = result.frame.index[result.frame["status"] == "not started"]
+    assert "ExponentialMap 1024, exp_chi2" in left_out
+    assert {"HomogeneousMap 3", "SplineMap 10", "NystroemMap 1024, exp_chi2"} <= set(maps)
+    assert clock.now <= 20
 
 
 def test_a_method_is_begun_if_the_longest_one_of_its_kind_would_fit(many, monkeypatch):
     """An exact machine takes 50 s of 90: no time for a second one, and enough for all maps."""
-    clock = Clock(monkeypatch, slow=["exact"])
+    clock = Clock(monkeypatch, slow={"exact": 50})
     X, y = many
     result = km.compare(X[:1000], y[:1000], budget=90.0, **ALL)
     assert clock.now < 90

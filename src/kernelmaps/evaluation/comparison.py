@@ -123,8 +123,8 @@ def compare(
         Penalty of linear models and kernel machines (1/C for ridge regression). Of several values,
         a cross-validation on at most 500 rows chooses one for each method.
     budget : float, optional
-        Seconds. A method is begun if as much time is left as the longest one of its kind took (of a
-        new kind: all on average); notes name the others. At most 250 random rows a second are used.
+        Seconds. A method is begun if as much time is left as the longest of its class took (of a
+        new one: the shortest of all); notes name others. At most 250 random rows a second are used.
     name, feature_names, loading_code : str, sequence of str, str
         Names of the data and of its columns, and Python that makes X and y, for the report.
     random_state : int, RandomState, Generator or None
@@ -264,8 +264,11 @@ def _measure_all(
     problem: Problem, penalties: Sequence[float], deadline: float, progress: bool | None,
     result: Comparison,
 ) -> Comparison:  # fmt: skip
-    """Measure methods in their order, and what `more` adds in the end, as long as there is time."""
-    rows, longest, interrupted = list[dict[str, Any]](), dict[str, float](), False
+    """Measure methods as long as there is time, and what `more` adds in the end.
+
+    Of each kind, the first method of every class comes before others of the same one.
+    """
+    rows, longest, interrupted = list[dict[str, Any]](), dict[tuple[str, str], float](), False
     models, losses, notes = result.models, result.losses, result.notes
 
     def queue() -> Iterator[Method]:
@@ -273,13 +276,17 @@ def _measure_all(
         while waiting:
             yield waiting.pop(0)
             _, kernel = _best_of_kind("exact", rows) or (0.0, "")  # whose maps are the next ones
-            waiting.sort(key=lambda method: (kinds.index(method.kind), method.kernel != kernel))
+            waiting.sort(
+                key=lambda method: (
+                    kinds.index(method.kind), method.family in longest, method.kernel != kernel
+                )
+            )  # fmt: skip
         yield from more(rows)
 
     try:
         for method in track(queue(), lambda method: method.label, len(methods), progress):
             begin = perf_counter()
-            expected = longest.get(method.kind, np.mean(list(longest.values()) or [0.0]))
+            expected = _expect_seconds(method.family, longest)
             if begin + expected > deadline and len(rows) >= _FEWEST_RESULTS:
                 rows.append(_describe(method) | {"status": "not started", "rows": 0})
                 continue
@@ -293,7 +300,7 @@ def _measure_all(
                 row["code"] = replace(model, pipeline=models[method.label]).code()
             rows.append(row)
             seconds = perf_counter() - begin
-            longest[method.kind] = max(seconds, longest.get(method.kind, 0.0))
+            longest[method.family] = max(seconds, longest.get(method.family, 0.0))
     except KeyboardInterrupt:
         interrupted = True
         notes.append(f"Interrupted: {len(rows)} of {len(methods)} methods were measured.")
@@ -309,6 +316,14 @@ def _measure_all(
         labels = [row["label"] for row in rows if row["status"] == status]
         notes += [f"{words}: {'; '.join(labels)}."] if labels else []
     return replace(result, frame=make_frame(rows), interrupted=interrupted)
+
+
+def _expect_seconds(family: tuple[str, str], longest: dict[tuple[str, str], float]) -> float:
+    """The longest time of the family; of a new one the shortest of all; of a new kind the mean."""
+    if family in longest or not longest:
+        return longest.get(family, 0.0)
+    times = list(longest.values())
+    return min(times) if any(kind == family[0] for kind, _ in longest) else float(np.mean(times))
 
 
 def _run(

@@ -284,6 +284,11 @@ class Method:
     max_rows: int | None = None
 
     @property
+    def family(self) -> tuple[str, str]:
+        """Kind and class of the map: methods that take about as long."""
+        return self.kind, type(self.feature_map).__name__
+
+    @property
     def takes_tables(self) -> bool:
         """Whether it takes text, dates and gaps."""
         return self.kind == "gam"
