@@ -78,6 +78,28 @@ def test_damaged_files_are_reported_and_do_without(function, tmp_path, suffix, c
     assert said.count("\n") == 1
 
 
+def test_threads_that_meet_a_damaged_file_at_once_both_do_without(monkeypatch):
+    """The second once raised the error of the file, since the first had dealt with it."""
+    calls = []
+
+    def njit(*, cache=False, **_):
+        def call(x):
+            calls.append(x)
+            assert len(calls) > 1 or twice(1) == 2  # another thread, meanwhile
+            raise EOFError
+
+        return lambda function: call if cache else function
+
+    monkeypatch.setattr(numba, "njit", njit)
+
+    @compiling.loop()
+    def twice(x):
+        return 2 * x
+
+    assert twice(2) == 4
+    assert calls == [2, 1]
+
+
 def test_errors_that_are_not_of_files_are_raised(capfd):
     @compiling.loop()
     def wrong(x):

@@ -73,22 +73,24 @@ def loop(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         if interpreted():
             return function
+        fresh = numba.njit(**options)(function)
         try:
-            compiled, is_kept = numba.njit(cache=True, **options)(function), True
+            compiled = numba.njit(cache=True, **options)(function)
         except RuntimeError:  # it can write neither next to the source nor below the home
-            compiled, is_kept = numba.njit(**options)(function), False
+            compiled = fresh
             _report_files("there is no folder that can be written to")
 
         @wraps(function)
         def call(*args: Any) -> Any:
-            nonlocal compiled, is_kept
+            nonlocal compiled
+            called = compiled  # another thread may replace it
             try:
-                return compiled(*args)
+                return called(*args)
             except Exception as error:  # loops raise nothing, but a damaged pickle anything
-                if not is_kept:
+                if called is fresh:
                     raise
-                compiled, is_kept = numba.njit(**options)(function), False
-                result = compiled(*args)  # raises what was no error of the files
+                compiled = fresh
+                result = fresh(*args)  # raises what was no error of the files
                 _report_files(f"{type(error).__name__}: {error}")
                 return result
 
