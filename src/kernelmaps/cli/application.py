@@ -310,8 +310,8 @@ def check_out(path: AnyPath | None, what: str = "", suffixes: Sequence[str] = ()
             "another one."
         )
     if suffixes and suffix.lower() not in suffixes:
-        found = f"the suffix {suffix!r}" if suffix else "no suffix"
+        end = f"the suffix {suffix!r}" if suffix else "no suffix"
         raise ValueError(
-            f"cannot write {shown}: it has {found}, and {what} is written as {', '.join(suffixes)}."
+            f"cannot write {shown}: it has {end}, and {what} is written as {', '.join(suffixes)}."
         )
     return suffix.lower()

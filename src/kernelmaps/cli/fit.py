@@ -433,8 +433,8 @@ def _check_loss(settings: FitSettings, task: Task) -> None:
     for other in losses:
         if name in losses[other]:
             what = "numbers" if other == "classification" else "classes"
-            seen = f"the target looks like {what} ({task.reason})" if task.reason else ""
-            message += f"; {seen or f'the target is taken as {what}'}: if not, add --task {other}"
+            remark = f"the target looks like {what} ({task.reason})" if task.reason else ""
+            message += f"; {remark or f'the target is taken as {what}'}: if not, add --task {other}"
     raise ValueError(f"{message}.")
 
 

@@ -499,11 +499,11 @@ def describe_collinear(columns: Sequence[Column]) -> dict[str, str]:
             independent.append(j)
             continue
         weights = np.linalg.lstsq(R[:, independent], R[:, j])[0] / scale[independent]
-        others = [(k, w) for k, w in zip(independent, weights) if abs(w * scale[k]) > 1e-6]
+        terms = [(k, w) for k, w in zip(independent, weights) if abs(w * scale[k]) > 1e-6]
         residual = (column.values - mean[j]) / scale[j]
-        residual -= sum(w * (numbers[k].values - mean[k]) for k, w in others)
+        residual -= sum(w * (numbers[k].values - mean[k]) for k, w in terms)
         if np.abs(residual).max() < 1e-6:
-            names = quoted([numbers[k].name for k, _ in others], 9)
+            names = quoted([numbers[k].name for k, _ in terms], 9)
             ends[column.name] = f"is linear in {names}, {_ADVICE}"
     return ends
 

@@ -279,8 +279,8 @@ class CsvFile(TableFile):
         for mark, suffix in _OTHER_FILES.items():
             if head.startswith(mark):
                 raise ValueError(f"{self.path} is no text, but a {suffix} file: rename it.")
-        known = (encoding for mark, encoding in _MARKS.items() if head.startswith(mark))
-        return next(known, "utf-16-le" if head[1::2] == b"\0\0" else _UTF8)
+        encodings = (encoding for mark, encoding in _MARKS.items() if head.startswith(mark))
+        return next(encodings, "utf-16-le" if head[1::2] == b"\0\0" else _UTF8)
 
     @cached_property
     def _head(self) -> tuple[str, list[str], int]:
@@ -476,15 +476,15 @@ class ExcelFile(TableFile):
         filled = (
             [self.sheet] if self.sheet else [sheet for sheet in sheets if read(sheet, _HEAD_ROWS)]
         )
-        sheet, *others = filled or sheets
-        found = read(sheet)
+        sheet, *more_sheets = filled or sheets
+        rows = read(sheet)
         book.close()
-        if not found:
+        if not rows:
             raise ValueError(f"{self.path}: the sheet {sheet!r} is empty.")
-        if others:
-            other = advice_to_read("sheet", others[0]).removesuffix(".")
+        if more_sheets:
+            other = advice_to_read("sheet", more_sheets[0]).removesuffix(".")
             self.warn(f"of several sheets {sheet!r} is read; for another one: {other}")
-        return found[self.find_header([cells for _, cells in found[:_HEAD_ROWS]]) :]
+        return rows[self.find_header([cells for _, cells in rows[:_HEAD_ROWS]]) :]
 
     @cached_property
     def _table(self) -> pa.Table:

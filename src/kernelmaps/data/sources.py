@@ -505,8 +505,8 @@ class RowSample:
         if self.n_rows > self.size:
             hashes = np.concatenate([hashes for _, hashes in self.parts])
             highest = np.partition(hashes, self.size - 1)[self.size - 1]
-            kept = [(*part, np.flatnonzero(part[1] <= highest)) for part in self.parts]
-            self.parts = [(b.take(rows), hashes[rows]) for b, hashes, rows in kept if len(rows)]
+            sampled = [(*part, np.flatnonzero(part[1] <= highest)) for part in self.parts]
+            self.parts = [(b.take(rows), hashes[rows]) for b, hashes, rows in sampled if len(rows)]
         return [block for block, _ in self.parts]
 
 

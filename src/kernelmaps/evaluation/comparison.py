@@ -150,7 +150,7 @@ def compare(
     pairs = _fit_kernels(kernels or (_OF_NUMBERS if is_mixed else None), X, random_state, notes)
     middle = sorted(penalties)[len(penalties) // 2]
     make_maps = partial(_map_methods, maps, linear_model(task, middle), random_state)
-    methods = make_maps([*pairs, (None, None)], sizes, joint_sizes, own=True)
+    methods = make_maps([*pairs, (None, None)], sizes, joint_sizes, with_objects=True)
     if with_baselines:
         limits = {"size": max(joint_sizes), "exact_rows": exact_rows, "sparse": sparse.issparse(X)}
         methods += baselines(pairs, task, middle, with_pairs=is_mixed, **limits)
@@ -553,11 +553,11 @@ def _map_methods(
     random_state: int,
     pairs: Sequence[tuple[Kernel | None, Any]],
     *sizes: Sequence[int],
-    own: bool = False,
+    with_objects: bool = False,
 ) -> list[Method]:
     """Maps of all kernels and sizes (of additive and of joint ones), small ones first.
 
-    The user's `own` maps come last.
+    The maps that the user gave as objects come last.
     """
     names = None if maps is None else [item for item in maps if isinstance(item, str)]
     for unknown in [n for n in names or [] if n not in PLUGINS and not hasattr(kernelmaps, n)]:
@@ -578,7 +578,7 @@ def _map_methods(
                 made = map_method(label, candidate.make(), name, model, scaler)
                 methods.append((candidate.size, made))
     methods = [made for _, made in sorted(methods, key=itemgetter(0))]
-    objects = [item for item in maps or [] if own and not isinstance(item, str)]
+    objects = [item for item in maps or [] if with_objects and not isinstance(item, str)]
     return methods + [_wrap_map(item, model) for item in objects]
 
 

@@ -145,12 +145,12 @@ def to_sql(
     check_flag("to_sql", "terms", terms)
     if columns is None:
         columns = [how.name for how in predictor.reader.columns if how.kind != "left out"]
-    path, kept = ([n] if isinstance(n, str) else list(n or ()) for n in (table, columns))
-    for what, names in (("table", path), ("columns", kept)):
+    path, carried = ([n] if isinstance(n, str) else list(n or ()) for n in (table, columns))
+    for what, names in (("table", path), ("columns", carried)):
         valid = all(isinstance(name, str) and name and "\0" not in name for name in names)
         if not (names and valid):
             raise ValueError(f"to_sql: {what} must hold names, got {names!r}.")
-    select = _Statement(predictor, _DIALECTS[dialect], path, kept).select(terms)
+    select = _Statement(predictor, _DIALECTS[dialect], path, carried).select(terms)
     return "\n".join([*_remarks(predictor, dialect), select])
 
 
@@ -289,17 +289,17 @@ class _Statement:
     dialect : Dialect
     path : list of str
         The table, after its schema.
-    kept : list of str
+    carried : list of str
         Columns of the table in the result.
     """
 
     def __init__(
-        self, predictor: AdditivePredictor, dialect: Dialect, path: list[str], kept: list[str]
+        self, predictor: AdditivePredictor, dialect: Dialect, path: list[str], carried: list[str]
     ) -> None:
-        self.predictor, self.dialect, self.kept = predictor, dialect, kept
+        self.predictor, self.dialect, self.carried = predictor, dialect, carried
         self.expressions: list[str] = []
         self.source = ".".join(map(_identifier, path))  # of the next expression
-        self.names = {name.casefold() for name in (*path, *kept, *predictor.reader.names)}
+        self.names = {name.casefold() for name in (*path, *carried, *predictor.reader.names)}
         self.inputs: dict[int, str] = {}  # columns of the model
         self.numbers: dict[int, str] = {}  # those of categories whose levels are numbers
 
@@ -315,7 +315,7 @@ class _Statement:
 
     def add(
         self, title: str, columns: Mapping[Any, tuple[str, str]], joins: Sequence[str] = (),
-        kept: str = "s.*",
+        carried: str = "s.*",
     ) -> dict[Any, str]:  # fmt: skip
         """Add columns, given by name and expression; what later expressions call them."""
         if not columns:
@@ -323,7 +323,7 @@ class _Statement:
         names = [self.unique_name(name) for name, _ in columns.values()]
         items = [f"{value} AS {name}" for name, (_, value) in zip(names, columns.values())]
         source, self.source = self.source, self.unique_name(title)
-        body, tables = ",\n ".join([kept, *items]), "\n ".join([f"FROM {source} AS s", *joins])
+        body, tables = ",\n ".join([carried, *items]), "\n ".join([f"FROM {source} AS s", *joins])
         head = f"{self.source} AS {self.dialect.materialized}"
         self.expressions.append(f"{head}(\n SELECT {body}\n {tables})")
         return {key: f"s.{name}" for key, name in zip(columns, names)}
@@ -361,7 +361,7 @@ class _Statement:
             " + ".join([_real(intercept), *(contributions[t, k] for t in range(len(terms)))])
             for k, intercept in enumerate(predictor.intercept)
         ])  # fmt: skip
-        result = [f"s.{_identifier(name)}" for name in self.kept]
+        result = [f"s.{_identifier(name)}" for name in self.carried]
         result += contributions.values() if with_terms else []
         means = ["prediction", "standard_deviation"][: len(ends)]
         names = [f"probability_{label}" for label in labels] or means
@@ -421,8 +421,8 @@ class _Statement:
             for kind in kinds:
                 value = getattr(self.dialect, kind).format(f"s.{_identifier(how.name)}")
                 cells[how.name, kind] = (f"{how.name} ({kind})", value)
-        kept = ",\n ".join(f"s.{_identifier(name)}" for name in dict.fromkeys(self.kept))
-        read = self.add("cells", cells, kept=kept)
+        carried = ",\n ".join(f"s.{_identifier(name)}" for name in dict.fromkeys(self.carried))
+        read = self.add("cells", cells, carried=carried)
         values: dict[int, tuple[str, str]] = {}
         for how in formats:
             j = position.get(how.name, -1)

@@ -390,17 +390,17 @@ def _squared_distances(X: Rows, Y: Rows) -> np.ndarray:
     and kernels with a kink at 0 see its square root. Nothing is left of squares beyond the range.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        norms, others = row_norms(X, squared=True)[:, None], row_norms(Y, squared=True)
+        norms, y_norms = row_norms(X, squared=True)[:, None], row_norms(Y, squared=True)
         squared = safe_sparse_dot(X, Y.T, dense_output=True)
         squared *= -2
         squared += norms
-        squared += others
-        floor = 1e-7 * (norms.max(initial=0.0) + others.max(initial=0.0))
+        squared += y_norms
+        floor = 1e-7 * (norms.max(initial=0.0) + y_norms.max(initial=0.0))
         if squared.min(initial=np.inf) >= floor and squared.max(initial=0.0) < np.inf:
             return squared
-        i, j = np.divmod(np.flatnonzero(~((squared >= floor) & (squared < np.inf))), len(others))
+        i, j = np.divmod(np.flatnonzero(~((squared >= floor) & (squared < np.inf))), len(y_norms))
         few_digits = ~(
-            (squared[i, j] >= 1e-7 * (norms[i, 0] + others[j])) & (squared[i, j] < np.inf)
+            (squared[i, j] >= 1e-7 * (norms[i, 0] + y_norms[j])) & (squared[i, j] < np.inf)
         )
         i, j = i[few_digits], j[few_digits]
         for pairs in row_blocks(len(i), 3 * 8 * X.shape[1]):

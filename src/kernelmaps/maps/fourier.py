@@ -400,8 +400,8 @@ def _descend(
         return value / 2, np.concatenate(gradient).astype(np.float64)
 
     start = np.append(matrix / scale, np.maximum(amplitudes, _LEAST_AMPLITUDE))
-    found = minimize(error, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
-    return scale * found.x[:-n].reshape(d, n), np.abs(found.x[-n:])
+    optimum = minimize(error, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
+    return scale * optimum.x[:-n].reshape(d, n), np.abs(optimum.x[-n:])
 
 
 def resolve_kernel(

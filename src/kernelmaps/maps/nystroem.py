@@ -319,11 +319,11 @@ def draw_pivots(kernel: Any, X: Any, count: int, rng: np.random.Generator) -> np
             break
         k, left = len(pivots), count - len(pivots)
         proposed = rng.choice(len(residual), block, p=residual / residual.sum())
-        known = factor[proposed, :k]
-        gram = kernel(X[proposed]) - known @ known.T
+        factor_rows = factor[proposed, :k]
+        gram = kernel(X[proposed]) - factor_rows @ factor_rows.T
         accepted, root = _accept(gram, rng.random(block) * residual[proposed], left)
         rows = proposed[accepted]
-        columns = kernel(X, X[rows]) - factor[:, :k] @ known[accepted].T
+        columns = kernel(X, X[rows]) - factor[:, :k] @ factor_rows[accepted].T
         columns = solve_triangular(root, columns.T, lower=True).T
         factor[:, k : k + len(rows)] = columns
         residual -= np.sum(columns**2, axis=1)

@@ -619,8 +619,8 @@ class Multinomial(LogLoss):
     def output_scores(self, scores, output):
         if scores.shape[1] == 1:
             return scores[:, output]
-        others = np.delete(scores, output, axis=1)
-        return scores[:, output] - scipy.special.logsumexp(others, axis=1)
+        other_scores = np.delete(scores, output, axis=1)
+        return scores[:, output] - scipy.special.logsumexp(other_scores, axis=1)
 
     def joint_loss(self, n_classes, n_functions, totals):
         if n_classes <= 2:
@@ -1742,8 +1742,8 @@ def find_loss(
     """
     names = losses_for(kind, of_labels, of_times)
     may_be_object = kind == GAM and not of_times  # that of times has the risk sets of a fit
-    asked = may_be_object, True, of_labels, False
-    if isinstance(given, Loss) and (True, given.for_gam, given.of_labels, given.of_times) == asked:
+    uses = may_be_object, True, of_labels, False
+    if isinstance(given, Loss) and (True, given.for_gam, given.of_labels, given.of_times) == uses:
         return given
     if isinstance(given, str) and given in names:
         return LOSSES[given]

@@ -237,9 +237,9 @@ class RiskSets:
             root, ratio = np.sqrt(c0[sets]), c1[sets] / c0[sets]
             left = root[:, None] * (at_risk - ratio[:, None] * tied)
             gram += left.T @ left
-            rest = np.sqrt(np.maximum(c2[sets] - c1[sets] * ratio, 0.0))
-            if rest.any():
-                right = rest[rest > 0, None] * tied[rest > 0]
+            residual_sd = np.sqrt(np.maximum(c2[sets] - c1[sets] * ratio, 0.0))
+            if residual_sd.any():
+                right = residual_sd[residual_sd > 0, None] * tied[residual_sd > 0]
                 gram += right.T @ right
         return gram
 

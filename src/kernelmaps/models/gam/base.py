@@ -475,8 +475,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
             notes.unexpected.clear()  # a file may hold the target, too
         else:
             columns = model.reader.read(self._check_input(X), owner, notes=notes)
-            known = getattr(self, "_columns_of_row_data", ())
-            notes.unexpected = [name for name in notes.unexpected if name not in known]
+            row_data = getattr(self, "_columns_of_row_data", ())
+            notes.unexpected = [name for name in notes.unexpected if name not in row_data]
         notes.warn(owner, stacklevel=4)
         if warns:
             warn_beyond(owner, model.count_beyond(columns), stacklevel=4)

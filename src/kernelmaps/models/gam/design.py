@@ -207,9 +207,9 @@ def describe_merged_levels(design: AdditiveDesign, settings: GamSettings) -> Ite
     for j in settings.terms if largest >= 0 or not settings.eliminates_levels else ():
         book = books[j]
         if j != largest and len(book.levels) == limit and not book.exact:
-            others = "" if largest < 0 else f", and {books[largest].name!r} more still"
+            remark = "" if largest < 0 else f", and {books[largest].name!r} more still"
             yield (
-                f"column {book.name!r} has more than {limit} levels{others}. The rarer ones, "
+                f"column {book.name!r} has more than {limit} levels{remark}. The rarer ones, "
                 f"{design.counts[j][OTHER] / n_rows:.0%} of the rows, share an effect. Group them"
                 f" or leave the column out: terms={{{book.name!r}: None}}."
             )
@@ -354,7 +354,7 @@ def _check_pair_constraints(books: Sequence[Codebook], settings: GamSettings) ->
     """Refuse shapes along the columns of pairs that cannot be kept."""
     for pair, shapes in settings.pair_constraints.items():
         name = " × ".join(books[j].name for j in pair)
-        others = [item for item in (*settings.pairs, *settings.surfaces) if item != pair]
+        other_pairs = [item for item in (*settings.pairs, *settings.surfaces) if item != pair]
         for j in shapes:
             term, problem = settings.terms.get(j, Term(j)), ""
             if pair in settings.surfaces:
@@ -363,7 +363,7 @@ def _check_pair_constraints(books: Sequence[Codebook], settings: GamSettings) ->
                 problem = f"the model has no such pair: list it in {argument('interactions')}"
             elif books[j].kind == "category" or len(books[j].nodes) < 2:
                 problem = f"the values of {books[j].name!r} have no order"
-            elif any(j in item for item in others):
+            elif any(j in item for item in other_pairs):
                 problem = f"another pair with {books[j].name!r} would undo it: leave it out"
             elif settings.pairs[pair][pair.index(j)] or term.kind in (*STRAIGHT, "periodic"):
                 problem = f"{books[j].name!r} must be a curve in both, neither a line nor a circle"

@@ -139,8 +139,8 @@ def build_surface(
     unit = basis.penalty[curved].min(initial=np.inf)  # the smoothest bend has a penalty of one
     basis = replace(basis, penalty=np.where(curved, basis.penalty / unit, basis.penalty))
     values = np.vstack([basis.values[:1], theta[:n]])
-    near = np.append(counts[MISSING], np.bincount(nearest, counts[1:], n))
-    return Surface(columns, codes_of, knots, values, near), basis
+    knot_counts = np.append(counts[MISSING], np.bincount(nearest, counts[1:], n))
+    return Surface(columns, codes_of, knots, values, knot_counts), basis
 
 
 def cluster(points: np.ndarray, weight: np.ndarray, size: int) -> np.ndarray:

@@ -464,17 +464,17 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
 
     def _codes(self, strata: Any, n: int) -> np.ndarray:
         """Codes of the strata of rows."""
-        owner, known = type(self).__name__, self.baseline_.strata
-        if (strata is None) != (known is None):
+        owner, fitted = type(self).__name__, self.baseline_.strata
+        if (strata is None) != (fitted is None):
             how = "with strata: pass" if strata is None else "without strata: leave out"
             raise ValueError(f"{owner}: the model was fitted {how} strata=.")
-        if known is None:
+        if fitted is None:
             return np.zeros(n, np.int64)
         labels = self._strata(strata, n)
-        labels = labels.astype(known.dtype) if known.dtype.kind in "UO" else labels
-        codes = np.minimum(np.searchsorted(known, labels), len(known) - 1)
-        if (known[codes] != labels).any():
-            row = int(np.argmax(known[codes] != labels))
+        labels = labels.astype(fitted.dtype) if fitted.dtype.kind in "UO" else labels
+        codes = np.minimum(np.searchsorted(fitted, labels), len(fitted) - 1)
+        if (fitted[codes] != labels).any():
+            row = int(np.argmax(fitted[codes] != labels))
             raise ValueError(
                 f"{owner}: row {row} belongs to the stratum {labels[row]}, which fit has not seen."
             )

@@ -175,10 +175,10 @@ class TwoValuedColumns:
     @cached_property
     def _place(self) -> tuple[np.ndarray, np.ndarray]:
         """The feature of each column, and its function there (zero for other columns)."""
-        others = ~self.is_two_valued
+        of_curve = ~self.is_two_valued
         shared, function = np.divmod(self._code, self._codes_per_feature)
-        feature = np.where(others, np.cumsum(others) - 1, np.count_nonzero(others) + shared)
-        return feature, np.where(others, 0, function)
+        feature = np.where(of_curve, np.cumsum(of_curve) - 1, np.count_nonzero(of_curve) + shared)
+        return feature, np.where(of_curve, 0, function)
 
     @property
     def n_weights(self) -> int:
@@ -211,10 +211,10 @@ class TwoValuedColumns:
     @cached_property
     def bands(self) -> Bands:
         """The bands of coded rows: ‖δ_j‖ in a bin for each code, after those of other columns."""
-        others = None
+        curves = None
         if not self.is_two_valued.all():
-            others = self.map_bands.select(np.flatnonzero(~self.is_two_valued))
-        binning, degree = (others.table.binning, others.table.degree) if others else (AFFINE, 0)
+            curves = self.map_bands.select(np.flatnonzero(~self.is_two_valued))
+        binning, degree = (curves.table.binning, curves.table.degree) if curves else (AFFINE, 0)
         features, functions = (place[self.is_two_valued] for place in self._place)
         lengths = self._length[self.is_two_valued]
         coef = np.zeros((len(lengths), degree + 1, 1))
@@ -230,7 +230,7 @@ class TwoValuedColumns:
             first=[functions],
             edges=[np.arange(len(lengths) + 1.0)] if binning == EDGES else None,
         )
-        return others.join(table) if others else Bands(table, None, np.zeros(1, np.int32))
+        return curves.join(table) if curves else Bands(table, None, np.zeros(1, np.int32))
 
     def band_weights(self, weights: np.ndarray) -> np.ndarray:
         """Weights of the bands of ψ, from those of coded rows: [feature][function][output]."""

@@ -296,8 +296,8 @@ def _interior_minimum(target: np.ndarray, normals: np.ndarray) -> np.ndarray:
     :math:`\min \|Af - 1\|` leads if :math:`Af > 0`, and then stay there: Au = s holds throughout.
     """
     lengths = np.linalg.norm(normals, axis=1)
-    kept = lengths > _ROUNDING * lengths.max()
-    normals = normals[kept] / lengths[kept, None]
+    nonzero = lengths > _ROUNDING * lengths.max()
+    normals = normals[nonzero] / lengths[nonzero, None]
     inward = np.linalg.lstsq(normals.T @ normals, normals.sum(axis=0))[0]
     u, slack, change = target, normals @ target, normals @ inward
     if change.min() > 0:

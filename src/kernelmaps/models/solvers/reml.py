@@ -527,7 +527,7 @@ def estimate_smoothing(
     prior = penalties.prior_of(free, problem)
     lower, upper = prior.bounds(*limits)
     movable, fit = prior.extend(free), penalised_fit(problem, penalties, rho, dispersion)
-    near, stuck = max(tol, REML.rough_tol), False
+    near_tol, stuck = max(tol, REML.rough_tol), False
     inner_lower, inner_upper = lower + REML.at_bound, upper - REML.at_bound
     for n_steps in range(max_iter + 1):
         theta = prior.to_theta(fit.rho)
@@ -557,7 +557,7 @@ def estimate_smoothing(
             stuck = True
             break
         fit = candidate
-    return fit if steepest <= near else replace(fit, converged=False, stuck=stuck)
+    return fit if steepest <= near_tol else replace(fit, converged=False, stuck=stuck)
 
 
 def _newton_step(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
