@@ -276,7 +276,7 @@ def build_design(
             name, "surface", columns, basis, points[2], extrapolation="linear", surface=surface
         )
 
-    terms = tuple(map_in_threads(build, list(settings.terms), settings.n_jobs))
+    terms = tuple(map(build, settings.terms))
     terms += tuple(build_surface_term(*item) for item in settings.surfaces.items())
     counts, totals = tuple(sums.by_output[0].singles), tuple(sums.totals)
     design = AdditiveDesign(rows, counts, terms, settings.n_jobs, totals)
