@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.interpolate import BSpline
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import solve_triangular
 
 from ...stats import CodeSums
 from ..rows.basis import TermBasis
@@ -104,10 +104,6 @@ class CurveOptions:
     # gamma and Pareto columns, 300 and 900 rows, 8 each) it is 0.04 and 0.05 higher for lognormal
     # ones, with 0.5 by 0.04 and 0.01, and as without it (to 0.003) for all others and for steps.
     max_empty_share: float = 0.4
-    # Ridge, in units of the mean diagonal of BᵀB, for splines without rows, and the log-likelihood
-    # that this may cost a curve that follows steps.
-    rough_ridge: float = 1e-10
-    rough_tolerance: float = 0.1
     max_bins_smooth: int = 3  # values of a column, up to which there are no steps between them
     min_bases_rough: int = 2  # affordable ones: with fewer rows, a column alone shows little
     n_smoothest: int = 6  # functions with a smoothing parameter of their own, if rows are many
@@ -455,61 +451,6 @@ def fit_alone(bases: NaturalBases, column: ColumnTargets) -> CurveFits:
     return CurveFits(bases, -0.5 * criterion.min(axis=2).sum(axis=1), np.array(best))
 
 
-def _rough_likelihood(position: np.ndarray, column: ColumnTargets) -> float:
-    r"""−ℓ of a curve that follows steps as `fit_alone` has it, without a natural basis.
-
-    With G and S the banded matrices of splines, L the constants and lines, and the penalty of what
-    differs from a line, :math:`S' = S - ee^\top/\sum ℓ_i` with :math:`e = (-1, 0, …, 0, 1)^\top`
-    and the steps :math:`ℓ_i` between coefficients,
-
-    .. math:: \sum_i \log\Big(1 + \frac{n}{λ s_i}\Big) = \log|G + λS'| - k \log λ
-              - \log|L^\top GL| + \log\Big(\sum ℓ_i \prod ℓ_i\Big),
-
-    k the rank of S', and the targets explain :math:`r^\top (G + λS')^{-1} r`, the part of the mean
-    and of the straight line included. Both follow from a Cholesky factor of G + λS.
-    """
-    size, n_grid = min(len(position), CURVES.n_bases_rough), len(SMOOTHING_GRID)
-    each_bin = size == len(position)
-    curve = np.eye(size) if each_bin else splines(position, size, 3)
-    line = _penalty_spaces(size, 2, False, tuple(position.tolist()) if each_bin else None)[1][:, 0]
-    steps, present, n = np.diff(line), column.counts[1:], max(float(column.counts.sum()), 1e-300)
-    gram = curve.T @ (present[:, None] * curve)
-    gram.flat[:: size + 1] += CURVES.rough_ridge * gram.trace() / size
-    smoothing = SMOOTHING_GRID * gram.trace() / (2 * (size - 1))
-    # The systems of all λ are the blocks of one banded matrix.
-    bands = np.zeros((4, n_grid, size))
-    for k in range(min(len(bands), size)):
-        bands[k, :, : size - k] = gram.diagonal(-k)
-    bands[0, :, 1:] += smoothing[:, None] / steps
-    bands[:2, :, :-1] += np.array([1.0, -1.0])[:, None, None] * smoothing[:, None] / steps
-    ends = np.repeat([-1.0, 0.0, 1.0], [1, size - 2, 1])
-    rhs = np.vstack([column.targets[:, 1:] @ curve, ends])
-    factor, failed = lapack.dpbtrf(bands.reshape(len(bands), -1), lower=1)
-    if failed:
-        return np.inf
-    right = np.tile(rhs.T, (n_grid, 1))
-    solution = lapack.dpbtrs(factor, right, lower=1)[0].reshape(n_grid, size, -1)
-    *products, of_ends = np.einsum("os,gs->og", rhs, solution[:, :, -1])
-    share = smoothing / steps.sum()
-    remaining = np.maximum(1 - share * of_ends, 1e-300)
-    explained = np.einsum("os,gso->og", rhs[:-1], solution[:, :, :-1])
-    explained += np.square(products) * share / remaining
-    values = curve @ line
-    n_present = max(float(present.sum()), 1e-300)
-    values -= present @ values / n_present
-    spread = max(float(present @ values**2), 1e-300)
-    by_line = (column.targets[:, 1:] @ values) ** 2 / spread
-    by_mean = column.targets[:, 1:].sum(axis=1) ** 2 / n_present
-    by_missing = column.targets[:, 0] ** 2 / max(float(column.counts[0]), 1e-300)
-    null_space = (by_mean + by_missing + by_line) * (n / (n + 1)) - by_mean - by_line
-    costs = 2 * np.log(factor[0]).reshape(n_grid, size).sum(axis=1) + np.log(remaining)
-    costs += np.log(steps).sum() + np.log(steps.sum()) - (size - 2) * np.log(smoothing)
-    costs += (1 + bool(column.counts[0] > 0)) * np.log1p(n) - np.log(n_present * spread)
-    squares = column.squares[:, None]
-    deviance = np.maximum(squares - null_space[:, None] - explained, 1e-14 * squares + 1e-300)
-    return -0.5 * float(((n - 1) * np.log(deviance) + costs).min(axis=1).sum())
-
-
 def curve_basis(
     term: Term, book: Codebook, column: ColumnTargets, n_columns: int, may_be_rough: bool
 ) -> TermBasis:
@@ -559,9 +500,8 @@ def curve_basis(
         better = likelihood + CURVES.rough_cost
         if empty_share[taken] > CURVES.max_empty_share:
             position = axes[len(axes) // 2 :][:1]
-        if _rough_likelihood(position[0], column) > better - CURVES.rough_tolerance:
-            rough = fit(position, CURVES.n_bases_rough, order=1, keep_line=True)
-            best, taken = (rough, 0) if rough.likelihood[0] > better else (best, taken)
+        rough = fit(position, CURVES.n_bases_rough, order=1, keep_line=True)
+        best, taken = (rough, 0) if rough.likelihood[0] > better else (best, taken)
     basis = best.bases[taken]
     if term.n_bases is None:
         of_column = CURVES.functions_per_edf * best.edf[taken]

@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-from scipy.linalg import blas, cho_factor, cho_solve, cholesky, lapack, solve_triangular
+from scipy.linalg import cho_factor, cho_solve, cholesky, lapack, solve_triangular
 from scipy.optimize import nnls
 
 from ..._util.threads import available_threads
@@ -45,7 +45,6 @@ RIDGE_WITHOUT_CURVATURE = 1e-6
 # Coefficients below which threads of BLAS cost more than they bring: they wait by spinning, and
 # take the processor from the threads that sum over rows.
 THREADED_SIZE = 2500
-_INVERSE_BLOCK = 64  # rows of a triangular matrix that LAPACK inverts at once
 
 
 def cholesky_factor(
@@ -72,21 +71,8 @@ def cholesky_solve(factor: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 
 def cholesky_inverse(factor: np.ndarray) -> np.ndarray:
     """(LLᵀ)⁻¹, of which L is read below the diagonal."""
-    below = np.tril(lapack.dlauum(_triangular_inverse(factor), lower=1, overwrite_c=1)[0])
+    below = np.tril(lapack.dpotri(factor, lower=1)[0])
     return below + np.tril(below, -1).T
-
-
-def _triangular_inverse(lower: np.ndarray) -> np.ndarray:
-    """L⁻¹, below the diagonal, by halves: LAPACK's `dtrtri` takes twice as long for 500 rows."""
-    n = len(lower)
-    if n <= _INVERSE_BLOCK:
-        return lapack.dtrtri(lower, lower=1)[0]
-    inverse, half = np.empty((n, n), order="F"), n // 2
-    first, second = (_triangular_inverse(lower[at, at]) for at in (slice(half), slice(half, n)))
-    inverse[:half, :half], inverse[half:, half:] = first, second
-    below = blas.dtrmm(-1.0, second, lower[half:, :half], lower=1)
-    inverse[half:, :half] = blas.dtrmm(1.0, first, below, side=1, lower=1, overwrite_b=1)
-    return inverse
 
 
 @dataclass(frozen=True)
