@@ -54,11 +54,6 @@ DEEPEST = 64
 """Levels of lists and dictionaries in a header, at most."""
 
 
-def cache_folder() -> Path:
-    """Folder of designs: ``KERNELMAPS_CACHE``, or one in the user's ``.cache``."""
-    return Path(os.environ.get("KERNELMAPS_CACHE") or Path.home() / ".cache" / "kernelmaps")
-
-
 def to_bytes(kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
     """Serialise a header and named arrays; equal content gives equal bytes."""
     head_length, body = _payload(kind, header, arrays)

@@ -24,9 +24,9 @@ from .columns import (
     check_order,
     check_selection,
     column_positions,
+    list_names,
     no_target,
     raw_column,
-    text_columns_message,
     to_text,
     without_named,
 )
@@ -254,7 +254,9 @@ class TableSource(Source):
         cells = {name: to_text(raw_column(head.column(name), name, "")) for name in names}
         texts = [n for n, c in cells.items() if c.plain is None and truth_values(c.array) is None]
         if len(texts) > (self.n_rows is None):
-            raise ValueError(f"{self.rows}: {text_columns_message(texts)}")
+            which = "column {} holds" if len(texts) == 1 else "the columns {} hold"
+            columns = which.format(list_names(texts))
+            raise ValueError(f"{self.rows}: {columns} text, not numbers. {advice_on_text()}")
 
     def describe(self) -> str:
         size = f" of {self.n_rows} rows and {self.n_features} features"

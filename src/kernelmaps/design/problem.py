@@ -65,17 +65,6 @@ def has_kink(signature: Callable, span: float) -> bool:
     return bool(0 < peak - far < 3 * (peak - middle))
 
 
-# Columns of a map by default. The error of a smooth signature falls geometrically with their number
-# D, that of one with a kink like 1/D. Accuracy with the intersection on letters, whose values were
-# shifted to 4 … 19: 5 columns 77.1 %, 15 columns 80.8 %, 40 anchors 80.5 % (three training folds).
-SMOOTH_COLUMNS, KINK_COLUMNS = 5, 15
-
-
-def default_columns(signature: Callable) -> int:
-    """Number of columns of a feature that is right for most purposes."""
-    return KINK_COLUMNS if has_kink(signature, 1.0) else SMOOTH_COLUMNS
-
-
 class FeatureKernel(NamedTuple):
     """What designs ask of the kernel of one feature.
 

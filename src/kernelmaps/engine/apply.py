@@ -14,7 +14,7 @@ from .._util.sparse import check_sparse, is_sparse
 from .._util.threads import BLOCK_BYTES, in_threads, limit_threads, row_blocks, rows_per_thread
 from . import gpu
 from .extent import Extent, extent_of
-from .families import CURVES, apply_joint, joint_columns
+from .families import CURVES, FAMILIES, joint_columns
 from .outputs import check_out, note_path, output_dtype
 from .reference import evaluate, evaluate_table, real_rows
 from .spec import Spec, check_width
@@ -72,8 +72,10 @@ def apply(
         return _apply_interpreted(spec, X, out)
     if _is_joint(spec):
         note_path(f"joint:{spec.family}")
+        shape = (X.shape[0], joint_columns(spec, X.shape[1]))
+        out = check_out(out, shape, output_dtype(X.dtype))
         with limit_threads(n_jobs):
-            return apply_joint(spec, X, out)
+            return FAMILIES[spec.family].fast(spec, X, out)
     if is_sparse(X):
         return _apply_additive_csr(spec, X, out, extent, n_jobs)
     return _apply_additive_dense(spec, X, out, extent, n_jobs)

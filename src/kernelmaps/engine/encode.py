@@ -83,20 +83,13 @@ def encode_within(
     # The precision of transform, so that both put a value into the same bin.
     table = stored_table(spec, output_dtype(X.dtype))
     out = np.empty(X.shape, code_dtype(table))
-    return out, _encode_dense(table, X, (lower, upper), fraction_bits(table), out, n_jobs)
+    return out, encode_into(table, X, (lower, upper), fraction_bits(table), out, n_jobs)
 
 
-def fixed_point(table: Table, X: np.ndarray, bits: int, n_jobs: int | None = None) -> np.ndarray:
-    """Positions of dense rows in the bins of a table, in units of 2^−bits, as 16-bit integers."""
-    out = np.empty(X.shape, np.uint16)
-    _encode_dense(table, X, (-np.inf, np.inf), bits, out, n_jobs)
-    return out
-
-
-def _encode_dense(
+def encode_into(
     table: Table, X: np.ndarray, ends: tuple, bits: int, out: np.ndarray, n_jobs: int | None
 ) -> bool:
-    """Codes into `out`; whether all values were between the ends."""
+    """Positions of dense rows in bins, in units of 2^−bits; whether all were between the ends."""
     from .table.encode import TILE, encode_dense
     from .table.locate import locations_for
 

@@ -282,10 +282,6 @@ def _field_type(record: types.Type, name: str) -> types.Type:
     return record.types[record.fields.index(name)]
 
 
-def _field(context, builder, block: types.Type, value, name: str):
-    return context.get_getattr(block, name)(context, builder, block, value, name)
-
-
 def _python_polynomial(values, piece, u, v):
     size, width = len(values.chunk), len(values.chunk) * len(values.parts)
     first = piece * width * len(values.powers) + v * size
@@ -305,7 +301,7 @@ def polynomial(typing_context, values, piece, u, part):
 
     def build(context, builder, signature, args):
         block, piece, u, part = args
-        numbers = _field(context, builder, values, block, "coef")
+        numbers = context.get_getattr(values, "coef")(context, builder, values, block, "coef")
         position = filled(builder, u, kind)
         at = builder.mul(piece, _COUNT(width * powers))
         at = builder.add(at, builder.mul(part, _COUNT(kind.size)))

@@ -45,9 +45,9 @@ from .methods import (
     get_penalty,
     linear_model,
     map_method,
+    penalty_name,
     put_behind,
     scale_rows,
-    set_penalty,
 )
 from .results import LARGEST_TIE, Comparison, make_frame, splitter_of
 
@@ -354,11 +354,13 @@ def choose_penalty(method: Method, problem: Problem, penalties: Sequence[float])
         if method.kind == "gam":  # has no penalty, and is compiled
             X = problem.rows(method, np.arange(len(problem.y)))
             clone(method.model).fit(X, problem.y).predict(X)
-        if get_penalty(method.model) is None:
+        name = penalty_name(method.model)
+        if name is None:
             return method
         Z = method.make_features().fit_transform(problem.rows(method, train))
         inner = replace(problem.take(train), X=Z)
-        models = [set_penalty(method.model, C) for C in sorted(penalties)]
+        values = sorted(penalties) if name.endswith("C") else [1 / C for C in sorted(penalties)]
+        models = [clone(method.model).set_params(**{name: value}) for value in values]
         losses = np.zeros(len(models))
         for train, test in inner.folds():
             columns = train if method.kind == "exact" else slice(None)

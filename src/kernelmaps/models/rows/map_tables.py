@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from ..._util.compiling import interpreted, make_read_only, static
-from ...engine.encode import fixed_point
+from ...engine.encode import encode_into
 from ...engine.reference import evaluate_sets
 from ...engine.table import AFFINE, CODE
 from ...engine.table.layout import bins_of, polynomials_of
@@ -109,7 +109,9 @@ def round_rows(bands: Bands, X: Any, threads: int) -> tuple[np.ndarray, int] | N
     bits = (_FRACTIONS // (blocks * bins)).bit_length() - 1
     if bits < _FEWEST_BITS or blocks * (bins << bits) * _numbers_per_code(bands) * 4 > _CODE_BYTES:
         return None
-    return fixed_point(table.astype(X.dtype), X, bits, threads), bits
+    codes = np.empty(X.shape, np.uint16)
+    encode_into(table.astype(X.dtype), X, (-np.inf, np.inf), bits, codes, threads)
+    return codes, bits
 
 
 def tabulate_fractions(tables: BasisTables, bits: int) -> BasisTables:
