@@ -278,12 +278,12 @@ def show(result: Any, as_json: bool, last: str = "") -> None:
 
 def show_json(plain: dict[str, Any]) -> None:
     """Print JSON, and nothing else."""
-    text = json.dumps(plain, indent=1, ensure_ascii=False, default=_for_json)
+
+    def to_plain(value: Any) -> Any:
+        return value.item() if hasattr(value, "item") else str(value)
+
+    text = json.dumps(plain, indent=1, ensure_ascii=False, default=to_plain)
     typer.echo(text.translate(_JSON_CONTROLS))
-
-
-def _for_json(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else str(value)
 
 
 def say(text: Any) -> None:

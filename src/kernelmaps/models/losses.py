@@ -268,10 +268,6 @@ class Loss:
         """How far two parameters are apart: about the relative difference."""
         raise NotImplementedError
 
-    def describe_parameter(self) -> str:
-        """The parameter as text."""
-        return ", ".join(f"{value:.4g}" for value in np.ravel(getattr(self, self.parameter)))
-
     def adopt_parameter(self, other: Loss) -> Loss:
         """With the estimate that another loss holds, if the own parameter is to be estimated."""
         if not self.is_free or type(other) is not type(self):

@@ -18,6 +18,7 @@ import numpy as np
 from scipy import optimize, sparse, special
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..._util.arguments import (
@@ -51,7 +52,6 @@ from ..inputs import (
     refuse_training_on_gpu,
     targets_of,
     weights_of,
-    without_rows,
 )
 from ..losses import GAM, BinomialCounts, JointLoss, LogLoss, Loss, find_loss
 from ..rows.basis import count_levels as count_basis_levels
@@ -311,8 +311,9 @@ class GeneralizedAdditiveModel(BaseEstimator):
         if not missing.any() or missing.all() or len(missing) != len(X):
             return X, y, *row_data
         warn_of_gaps(type(self).__name__, name, int(missing.sum()))
-        X, *data_left = without_rows(missing, X, *row_data)
-        return X, np.asarray(y)[~missing], *data_left
+        rows = np.flatnonzero(~missing)
+        row_data = tuple(item if item is None else np.asarray(item)[rows] for item in row_data)
+        return _safe_indexing(X, rows), np.asarray(y)[rows], *row_data
 
     def _fit_source(self, source: Source) -> None:
         """Fit to rows that are read anew for each pass."""
@@ -680,7 +681,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
             "dispersion": ", ".join({plain_number(phi, 4): 0 for phi in self.dispersion_}),
         }
         if loss.parameter:
-            facts[loss.parameter] = loss.describe_parameter()
+            values = np.ravel(getattr(loss, loss.parameter))
+            facts[loss.parameter] = ", ".join(f"{value:.4g}" for value in values)
         if units := [f"{c.name} in {c.unit}" for c in self.reader_.columns if c.unit]:
             facts["units"] = ", ".join(units)
         facts |= {

@@ -222,8 +222,11 @@ def _number_codebook(name: str, ordered: np.ndarray, weight: np.ndarray) -> Code
     bounds = np.concatenate([[0], np.flatnonzero(_differ(ordered)) + 1, [n]])
     exact = len(bounds) <= CODING.max_codes  # one code is for missing values
     begins = bounds[1:-1]
-    if not exact:
-        begins = bounds[_nearest_cuts(np.append(0, np.cumsum(weight))[bounds], _cut_shares())]
+    if not exact:  # bins of the same weight, but for the outer ones, which are halved repeatedly
+        n_bins = CODING.max_codes - 1 - 2 * CODING.tail_halvings
+        tail = 0.5 ** np.arange(1, CODING.tail_halvings + 1) / n_bins
+        shares = np.sort(np.concatenate([np.arange(1, n_bins) / n_bins, tail, 1 - tail]))
+        begins = bounds[_nearest_cuts(np.append(0, np.cumsum(weight))[bounds], shares)]
     low, high = ordered[begins - 1], ordered[begins]
     middle = 0.5 * low + 0.5 * high
     edges = np.where(middle > low, middle, high)  # of neighbouring numbers, the upper one
@@ -265,16 +268,6 @@ def _nearest_cuts(below: np.ndarray, shares: np.ndarray) -> np.ndarray:
     is_cut = np.zeros(len(below), bool)
     is_cut[right - ~inner] = True
     return np.flatnonzero(is_cut[1:-1]) + 1
-
-
-def _cut_shares() -> np.ndarray:
-    """Shares of the weight below the edges of as many bins as there are codes.
-
-    All bins have the same weight, but for the outer ones, which are halved again and again.
-    """
-    n_bins = CODING.max_codes - 1 - 2 * CODING.tail_halvings
-    tail = 0.5 ** np.arange(1, CODING.tail_halvings + 1) / n_bins
-    return np.sort(np.concatenate([np.arange(1, n_bins) / n_bins, tail, 1 - tail]))
 
 
 @dataclass(frozen=True)

@@ -207,10 +207,6 @@ class LevelPosterior:
             if loading.shape[1] != direction.shape[1]:
                 raise SchemaError("the posterior of levels has other directions than loadings")
 
-    def shared_deviations(self, output: int, codes: np.ndarray) -> np.ndarray:
-        """Coefficients of ξ for rows with these codes."""
-        return self.loadings[output][codes].astype(np.float64) @ self.directions[output].T
-
 
 @record
 class Posterior:
@@ -699,7 +695,8 @@ class AdditivePredictor:
             for k, factor in enumerate(factors):
                 deviations = design @ factor
                 if levels is not None:
-                    deviations += levels.shared_deviations(k, codes[rows])
+                    loadings = levels.loadings[k][codes[rows]].astype(np.float64)
+                    deviations += loadings @ levels.directions[k].T
                 yield rows, k, deviations
 
     def _missed_by_ends(self, columns: Sequence[Column]) -> np.ndarray:

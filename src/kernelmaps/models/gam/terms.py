@@ -174,11 +174,6 @@ class GamSettings:
     pair_constraints: dict[tuple[int, ...], Shapes] = field(default_factory=dict)
     columns_of_predictors: tuple[set[int] | None, ...] = ()
 
-    def shapes_of(self, column: int) -> set[str]:
-        """Shapes of the functions of a column, alone and in pairs."""
-        of_pairs = (shapes.get(column, ()) for shapes in self.pair_constraints.values())
-        return set(self.constraints.get(column, ())).union(*of_pairs)
-
 
 def resolve_settings(model: Any, columns: TableReader) -> GamSettings:
     """The settings of an estimator, for the columns that it reads."""

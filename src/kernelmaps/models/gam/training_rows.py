@@ -101,12 +101,6 @@ class RowsInMemory:
     def total_weight(self) -> float:
         return float(self.weight.sum())
 
-    def values_of(self, column: int) -> np.ndarray:
-        """Values of a column of numbers, NaN where they are missing; the means of its bins."""
-        numbers = self.numbers.get(column)
-        nodes = self.books[column].nodes
-        return np.append(np.nan, nodes)[self.codes[column]] if numbers is None else numbers
-
     @property
     def weight_sums(self) -> np.ndarray:
         """Sums of w, w² and log w, and the number of rows, of those of positive weight."""

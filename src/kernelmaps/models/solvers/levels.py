@@ -154,10 +154,6 @@ class ConditionalLevels:
         theta = _divide_rows(rhs[self.border.shape[1] :], self.precision) - self.means(beta)
         return np.concatenate([beta, theta])
 
-    def covariance_with(self, dense: np.ndarray) -> np.ndarray:
-        """V_θβ."""
-        return -self.means(dense)
-
     def marginal_variances(self, dense: np.ndarray) -> np.ndarray:
         """The diagonal of V_θθ, from V_ββ."""
         variances = self.variances

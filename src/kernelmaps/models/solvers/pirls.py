@@ -146,11 +146,6 @@ class PenalisedFit:
         """Positions in the active set of the coefficients of a term, which are at `span`."""
         return np.arange(*np.searchsorted(self.active, [span.start, span.stop]))
 
-    def covariance_of(self, at: np.ndarray) -> np.ndarray:
-        """Covariance of some of them, by their positions, with uncertain smoothing parameters."""
-        deviations = self.smoothing_deviations[at]
-        return self.covariance[np.ix_(at, at)] + deviations @ deviations.T
-
 
 def fit_penalised(
     rows: SolverRows, loss: Loss, rho: np.ndarray, fixed: np.ndarray | None = None,

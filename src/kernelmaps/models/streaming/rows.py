@@ -109,7 +109,10 @@ class Features:
         for columns, transformer, n_components in _list_kernels(feature_map, owner):
             columns = _resolve_columns(columns, block.X.shape[1], owner)
             X = block.X if columns is None else block.X[:, columns]
-            fitted = None if transformer is None else _fit_map(transformer, X, block.y)
+            fitted = transformer
+            if transformer is not None and not _is_fitted(transformer):
+                targets = () if block.y is None else (block.y,)
+                fitted = clone(transformer).fit(X, *targets)
             kernel = Part(columns, fitted, n_components)
             # Columns of φ are known to our maps, and seen in the first row of others.
             width = getattr(fitted, "_n_features_out", None) if hasattr(fitted, "spec_") else None
@@ -205,12 +208,6 @@ def _is_fitted(transformer: Any) -> bool:
     except NotFittedError:
         return False
     return True
-
-
-def _fit_map(transformer: Any, X: Any, y: Any) -> Any:
-    if _is_fitted(transformer):
-        return transformer
-    return clone(transformer).fit(X) if y is None else clone(transformer).fit(X, y)
 
 
 # ---- torch tensors ------------------------------------------------------------------------------
