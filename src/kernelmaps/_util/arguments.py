@@ -161,7 +161,7 @@ def install_hint(package: str) -> str:
     return f"{package} is not installed: pip install {requirement}"
 
 
-def needed(package: str) -> Any:
+def import_optional(package: str) -> Any:
     """Import a package that only some parts need, or say how to get it."""
     name = package.split(".")[0]
     try:

@@ -259,7 +259,7 @@ def all_or_nothing(method: Method) -> Method:
     """
 
     @wraps(method)
-    def guarded(self: Any, *arguments: Any, **options: Any) -> Any:
+    def wrapper(self: Any, *arguments: Any, **options: Any) -> Any:
         before = dict(self.__dict__)
         try:
             return method(self, *arguments, **options)
@@ -271,4 +271,4 @@ def all_or_nothing(method: Method) -> Method:
                 raise
             raise named from error
 
-    return guarded  # type: ignore[return-value]
+    return wrapper  # type: ignore[return-value]

@@ -136,7 +136,7 @@ def command(function: Callable[..., None], *, fits: bool = True) -> Callable[...
     prefix = f"{function.__name__}: "  # of messages, which the user of a command knows
 
     @functools.wraps(function)
-    def guarded(*arguments: Any, **options: Any) -> None:
+    def wrapper(*arguments: Any, **options: Any) -> None:
         from .._util.arguments import named_as_options
         from ..exceptions import DesignError, FileFormatError, ToleranceError
 
@@ -163,7 +163,7 @@ def command(function: Callable[..., None], *, fits: bool = True) -> Callable[...
             fail("interrupted", INTERRUPTED)
 
     _name_values(function)
-    return app.command()(guarded)
+    return app.command()(wrapper)
 
 
 def take_settings(cls: type) -> Callable[[Callable[..., None]], Callable[..., None]]:

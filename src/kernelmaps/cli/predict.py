@@ -75,21 +75,21 @@ def predict(
     columns, blocks = predict_rows(model, reading.open(data), proba, cli.names(keep), exposure)
     n_rows = 0
 
-    def counted() -> Iterator[list[list[Any]]]:
+    def count_rows() -> Iterator[list[list[Any]]]:
         nonlocal n_rows
         for block in blocks:
             n_rows += len(block)
             yield block
 
     if json or suffix == ".json":
-        plain = {"columns": columns, "values": [row for block in counted() for row in block]}
+        plain = {"columns": columns, "values": [row for block in count_rows() for row in block]}
         if out is not None:
             write_json(out, plain)
         if json:
             cli.show_json(plain)
             return
     elif out is not None:
-        lines = format_lines(columns, counted(), "\t" if suffix == ".tsv" else ",")
+        lines = format_lines(columns, count_rows(), "\t" if suffix == ".tsv" else ",")
         storage.write_file(out, compressed(out, (text.encode() for text in lines)))
     else:
         for text in format_lines(columns, blocks):

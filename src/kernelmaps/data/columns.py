@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .._util.arguments import argument, needed, parameter
+from .._util.arguments import argument, import_optional, parameter
 from .._util.sparse import dense
 from .._util.threads import evenly_spaced, limit_blas
 from .arrow import pa, pc
@@ -23,7 +23,7 @@ from .text_cells import (
     Text,
     may_be_dates,
     number_doubts,
-    quoted,
+    quote_cells,
 )
 
 
@@ -205,7 +205,7 @@ def without_named(owner: str, X: Any, *roles: Any) -> list[Any]:
     return [without_columns(X, named), *values]
 
 
-def in_fit_order(model: Any, X: Any) -> Any:
+def reorder_columns(model: Any, X: Any) -> Any:
     """A frame with its columns in the order of fit; others, if their names are not the same."""
     names, header = getattr(model, "feature_names_in_", None), names_of(X)
     if names is None or header is None or sorted(names) != sorted(header):
@@ -295,7 +295,7 @@ def _restore_types(table: Any) -> list[Any]:
         if column["pandas_type"] == "categorical":
             columns[name] = columns[name].dictionary_encode()
         elif column["numpy_type"].startswith("period["):
-            pandas = needed("pandas")
+            pandas = import_optional("pandas")
             kind = pandas.api.types.pandas_dtype(column["numpy_type"])
             columns[name] = pandas.Series(kind.__from_arrow__(columns[name]))
     return list(columns.values())
@@ -499,7 +499,7 @@ def describe_collinear(columns: Sequence[Column]) -> dict[str, str]:
         residual = (column.values - mean[j]) / scale[j]
         residual -= sum(w * (numbers[k].values - mean[k]) for k, w in terms)
         if np.abs(residual).max() < 1e-6:
-            names = quoted([numbers[k].name for k, _ in terms], 9)
+            names = quote_cells([numbers[k].name for k, _ in terms], 9)
             ends[column.name] = f"is linear in {names}, {_ADVICE}"
     return ends
 

@@ -53,7 +53,7 @@ def llvm(kind: types.Type) -> ir.Type:
     return ir.VectorType(element, kind.size) if isinstance(kind, Vector) else element
 
 
-def filled(builder, value, kind: types.Type):
+def fill_vector(builder, value, kind: types.Type):
     """A number in every lane."""
     if not isinstance(kind, Vector):
         return value
@@ -137,7 +137,7 @@ def fill(typing_context, array, value, size):
     kind = Vector(array.dtype, size.count)
 
     def build(context, builder, signature, args):
-        return filled(builder, args[1], kind)
+        return fill_vector(builder, args[1], kind)
 
     return kind(array, array.dtype, size), build
 
@@ -302,7 +302,7 @@ def polynomial(typing_context, values, piece, u, part):
     def build(context, builder, signature, args):
         block, piece, u, part = args
         numbers = context.get_getattr(values, "coef")(context, builder, values, block, "coef")
-        position = filled(builder, u, kind)
+        position = fill_vector(builder, u, kind)
         at = builder.mul(piece, _COUNT(width * powers))
         at = builder.add(at, builder.mul(part, _COUNT(kind.size)))
         total = None

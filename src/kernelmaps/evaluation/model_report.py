@@ -173,7 +173,7 @@ def _one_block(model: Any, X: Any, y: Any, exposure: Any) -> Blocks:
     if y is not None:
         warn_without_exposure(model, "model_report", exposure)
     exposure = None if exposure is None else np.asarray(exposure, dtype=np.float64)
-    if y is not None and getattr(model, "_of_times", False):
+    if y is not None and getattr(model, "_is_survival", False):
         y = model._targets_as_columns(y)
     return lambda: [(X, y, exposure)]
 

@@ -173,7 +173,7 @@ class Loss:
             if value is not None or "None" not in requirement:
                 check_number(type(self).__name__, name, value, requirement, holds)
 
-    def for_targets(self, y: Array, weight: Array) -> Loss:
+    def adapt_to_targets(self, y: Array, weight: Array) -> Loss:
         """The loss in units of the targets of a fit."""
         return self
 
@@ -317,7 +317,7 @@ class Loss:
         """With the majorizer's share for the next Newton step, after a full or a damped one."""
         return self
 
-    def for_standard_errors(self, total_weight: float, value: float) -> Loss:
+    def correct_curvature(self, total_weight: float, value: float) -> Loss:
         """With the curvature that gives the right standard errors, for n rows with this loss."""
         return self
 
@@ -362,14 +362,14 @@ class Loss:
 
     def deviance_residuals(self, y: Array, eta: Array) -> Array:
         """√(2(ℓ(y, η) − min ℓ)), with the sign of y minus its prediction."""
-        excess = np.maximum(self.value(y, eta) - self.saturated(y), 0.0)
+        excess = np.maximum(self.value(y, eta) - self.saturated_value(y), 0.0)
         return -np.sign(self.derivatives(y, eta)[0]) * np.sqrt(2 * excess)
 
     def target_error(self, y: Array) -> str | None:
         """What is wrong with targets, as the end of a message."""
         return None
 
-    def saturated(self, y: Array) -> Array:
+    def saturated_value(self, y: Array) -> Array:
         """The smallest loss that each target can have."""
         return np.zeros_like(y)
 
@@ -381,7 +381,7 @@ class Loss:
         """Sums over rows, those of weight zero left out; `constant` is the best constant score."""
         rows = weight > 0
         y, weight, offset = y[rows], weight[rows], offset[rows]
-        of_rows = self.saturated(y), self.value(y, constant + offset), self.base_measure(y)
+        of_rows = self.saturated_value(y), self.value(y, constant + offset), self.base_measure(y)
         return LossTotals(float(weight.sum()), *(float(weight @ item) for item in of_rows))
 
     def couple_rows(self, problem: NormalEquations, point: Any) -> NormalEquations:
@@ -399,7 +399,7 @@ class Loss:
     def deviance_explained(self, y: Array, eta: Array, weight: Array, offset: Array) -> float:
         """Share of the deviance 2Σw(ℓ(y, η) − min ℓ) of the best constant that η explains."""
         constant = self.initial_intercept(y, weight, offset) + offset
-        smallest = self.saturated(y)
+        smallest = self.saturated_value(y)
         residual, null = (float(weight @ (self.value(y, f) - smallest)) for f in (eta, constant))
         return 1 - residual / null if null > 0 else float(residual <= 0)
 
@@ -862,7 +862,7 @@ class Binomial(LogLoss):
 
     observations = Loss.observations
 
-    def saturated(self, y):  # some rows of a classifier have no trials
+    def saturated_value(self, y):  # some rows of a classifier have no trials
         failures, xlogy = self.trials - y, scipy.special.xlogy
         return xlogy(self.trials, self.trials) - xlogy(y, y) - xlogy(failures, failures)
 
@@ -1010,7 +1010,7 @@ class Poisson(_PowerVariance, _Dispersed):
     def value(self, y, eta):
         return _exp(eta) - y * eta
 
-    def saturated(self, y):
+    def saturated_value(self, y):
         return y - scipy.special.xlogy(y, y)
 
     def base_measure(self, y):
@@ -1047,7 +1047,7 @@ class Gamma(_PowerVariance, _Dispersed):
     def value(self, y, eta):
         return y * _exp(-eta) + eta
 
-    def saturated(self, y):
+    def saturated_value(self, y):
         return 1 + np.log(y)
 
     def log_likelihood(self, value, totals, dispersion):
@@ -1134,7 +1134,7 @@ class NegativeBinomial(_WithParameter):
     bounds = (("theta", *_POSITIVE),)
     parameter_range = 1e-3, 1e6  # with the last, Poisson's for means up to 10⁴
 
-    def for_targets(self, y, weight):
+    def adapt_to_targets(self, y, weight):
         mean, variance = _moments(y, weight)
         start = mean**2 / max(variance - mean, _LEAST)  # of a constant
         return self.adopt_parameter(NegativeBinomial(float(np.clip(start, 0.1, 100.0))))
@@ -1159,7 +1159,7 @@ class NegativeBinomial(_WithParameter):
     def initial_intercept(self, y, weight, offset):
         return Poisson().initial_intercept(y, weight, offset)
 
-    def saturated(self, y):
+    def saturated_value(self, y):
         return (y + self.theta) * np.log1p(y / self.theta) - scipy.special.xlogy(y, y)
 
     def base_measure(self, y):
@@ -1209,7 +1209,7 @@ class Tweedie(_PowerVariance, _WithParameter):
 
     with_weights_over = _Dispersed.with_weights_over
 
-    def for_targets(self, y, weight):
+    def adapt_to_targets(self, y, weight):
         return self.adopt_parameter(Tweedie(1.5))
 
     def with_dispersion(self, dispersion):
@@ -1240,7 +1240,7 @@ class Tweedie(_PowerVariance, _WithParameter):
         of_target, of_mean = self._powers(_bounded(eta))
         return y * of_target / (self.power - 1) + of_mean / (2 - self.power)
 
-    def saturated(self, y):
+    def saturated_value(self, y):
         return y ** (2 - self.power) / ((2 - self.power) * (self.power - 1))
 
     def base_measure(self, y):
@@ -1282,7 +1282,7 @@ class Beta(_WithParameter):
     parameter_range = 1e-2, 1e8
     valid_target = 0.5
 
-    def for_targets(self, y, weight):
+    def adapt_to_targets(self, y, weight):
         mean, variance = _moments(y, weight)
         start = mean * (1 - mean) / max(variance, _LEAST) - 1  # of a constant
         return self.adopt_parameter(Beta(float(np.clip(start, 0.1, 1e4))))
@@ -1312,7 +1312,7 @@ class Beta(_WithParameter):
 
     initial_intercept = LogLoss.initial_intercept
 
-    def saturated(self, y):
+    def saturated_value(self, y):
         eta = scipy.special.logit(y)
         for _ in range(_SATURATING_STEPS):
             gradient, curvature = self.derivatives(y, eta)
@@ -1376,7 +1376,7 @@ class Ordinal(_WithParameter):
             )
         object.__setattr__(self, "thresholds", tuple(values.tolist()))
 
-    def for_targets(self, y, weight):
+    def adapt_to_targets(self, y, weight):
         """From the frequencies of the classes, those of a constant."""
         shares = np.cumsum(np.bincount(y.astype(np.int64), weight))[:-1] / weight.sum()
         odds = _log_odds(shares)
@@ -1470,7 +1470,7 @@ class Quantile(Loss):
     def estimates_dispersion(self):
         return False  # φ follows from the density of the residuals
 
-    def for_targets(self, y, weight):
+    def adapt_to_targets(self, y, weight):
         spread = _spread(y, weight)
         return SmoothedQuantile(self.quantile, _SMOOTHED_WIDTH * spread, spread=spread)
 
@@ -1516,7 +1516,7 @@ class SmoothedQuantile(Quantile):
         share = self.majorizer_share / 10 if is_full else min(1.0, 100 * self.majorizer_share)
         return replace(self, majorizer_share=share)
 
-    def for_standard_errors(self, total_weight, value):
+    def correct_curvature(self, total_weight, value):
         q, n = self.quantile, max(total_weight, 1.0)
         z = float(scipy.special.ndtri(q))
         density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)

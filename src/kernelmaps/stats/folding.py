@@ -24,7 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._util import devices
-from .._util.arguments import needed
+from .._util.arguments import import_optional
 from .._util.display import track
 from .._util.sparse import find_not_finite
 from .._util.threads import interruptible, ordered_map, resolve_threads
@@ -123,7 +123,7 @@ def _fold_partitions(
     source: DaskSource, stats: Any, transform: Transform | None, block_rows: int, name: str
 ) -> Any:
     # One key for the map: it reaches each worker once, not once per task.
-    delayed = needed("dask").delayed
+    delayed = import_optional("dask").delayed
     options = delayed(transform, traverse=False), block_rows, name
     zero = stats.zero()
     if stats.shift is None:  # one shift for all: products round as in one process

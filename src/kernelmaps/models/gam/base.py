@@ -111,7 +111,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     n_jobs: int | None = None
 
     _of_labels: ClassVar[bool]  # whether targets are labels or numbers
-    _of_times: ClassVar[bool] = False  # whether they are times, which may end with an event
+    _is_survival: ClassVar[bool] = False  # whether they are times, which may end with an event
     _state: ClassVar[State] = State(
         required={
             "predictor_": instance((AdditivePredictor,)),
@@ -185,7 +185,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     @property
     def _loss(self) -> Loss:
         """The loss that was asked for, by its name or as an object."""
-        return find_loss(type(self).__name__, self.loss, self._of_labels, GAM, self._of_times)
+        return find_loss(type(self).__name__, self.loss, self._of_labels, GAM, self._is_survival)
 
     @property
     def _model(self) -> AdditivePredictor:
@@ -536,7 +536,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         """Check one output on rows; `y` are its targets, or successes in trials."""
         weight = weights_of(self, sample_weight, len(y))
         weight = self._scaled_weights(weight)
-        loss, dispersion = self.loss_.for_targets(y, weight), self.dispersion_[output]
+        loss, dispersion = self.loss_.adapt_to_targets(y, weight), self.dispersion_[output]
         if self.weights == "precision":
             weight, dispersion = np.ones(len(y)), dispersion / np.maximum(weight, 1e-300)
         if trials is not None:

@@ -184,7 +184,7 @@ def _fit_jointly(design: AdditiveDesign, loss: JointLoss, settings: GamSettings)
     predictors = Predictors(loss.n_predictors, loss.shares_smoothing)
     rows = replace(design.rows.with_terms(design.ordered_terms, None, None), predictors=predictors)
     constants = replace(design.rows.with_terms((), None, None), predictors=predictors)
-    null = constants.at(loss, np.asarray(constants.initial_intercept(loss))).value
+    null = constants.evaluate(loss, np.asarray(constants.initial_intercept(loss))).value
     rho, fixed = _initial_smoothing(design, settings)
     if not loss.shares_smoothing:
         rho, fixed = np.repeat(rho, predictors.count), np.repeat(fixed, predictors.count)
@@ -218,7 +218,7 @@ def split_fit(fit: PenalisedFit, loss: JointLoss) -> list[PenalisedFit]:
             beta = unit * matrix[:, k]
             beta[0] += loss.shift[k]
             outputs.append(replace(
-                fit, beta=beta, active=fit.active[at] // m, posterior=part.scaled(unit**2),
+                fit, beta=beta, active=fit.active[at] // m, posterior=part.scale(unit**2),
                 smoothing_deviations=unit * fit.smoothing_deviations[at],
                 rho=rho[k] - 2 * np.log(unit), edf=edf[:, k],
             ))  # fmt: skip
@@ -313,9 +313,9 @@ def fit_added_terms(rows: SolverRows, loss: Loss, start: WarmStart) -> RoughFit:
     is_active = _is_new(all_penalties, start)
     is_active[all_penalties.active_set(start.rho, rows.total_weight)] = True
     active = np.flatnonzero(is_active)
-    penalties = all_penalties.restricted(active)
+    penalties = all_penalties.restrict(active)
     constraints = None if rows.constraints is None else rows.constraints[:, active]
-    active_rows = rows.restricted(active)
+    active_rows = rows.restrict(active)
     with limit_blas(blas_threads(len(active))):
         if loss.is_quadratic:
             # A cached Gram matrix has all coefficients, which are too many for tables of many
@@ -324,12 +324,12 @@ def fit_added_terms(rows: SolverRows, loss: Loss, start: WarmStart) -> RoughFit:
                 problem, mean = active_rows.squared_problem()
             else:
                 problem, mean = rows.squared_problem()
-                problem = problem.restricted(active)
+                problem = problem.restrict(active)
             fit = fit_bordered(problem, penalties, start, loss.dispersion, constraints)
             beta = fit.beta.copy()
             beta[0] += mean
         else:
-            point = active_rows.at(loss, start.beta[active])
+            point = active_rows.evaluate(loss, start.beta[active])
             working = point.working_problem()
             assert isinstance(working, NormalEquations)  # outputs are fitted one by one
             problem = working

@@ -87,7 +87,7 @@ def build_predictor(
     """
     n, books = model.design.total_weight, model.design.books
     slices = [
-        (term.as_stored(), span, smoothing)
+        (term.place_at_knots(), span, smoothing)
         for term, span, smoothing in model.design.slices()
         if term.pair is None
         or term.columns in requested
@@ -302,7 +302,7 @@ def _fitted_term(
     if pair is not None:
         tabulate_codes = tabulate_codes.reshape(pair.first.size, pair.second.size, -1)
         main_parts = tuple(
-            np.stack([o.projections[i].moved(axis, o.fit.beta[span]) for o in outputs], axis=-1)
+            np.stack([o.projections[i].move(axis, o.fit.beta[span]) for o in outputs], axis=-1)
             for axis in (0, 1)
         )
     if joint is not None:

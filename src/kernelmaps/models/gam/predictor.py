@@ -427,7 +427,7 @@ class AdditivePredictor:
     @property
     def estimator(self) -> str:
         """The name of the estimator that predicts in the same way."""
-        if self._of_times:
+        if self._is_survival:
             return "AdditiveSurvival"
         return "AdditiveRegressor" if self.classes is None else "AdditiveClassifier"
 
@@ -435,10 +435,10 @@ class AdditivePredictor:
     def fitted_loss(self) -> Loss:
         """The loss as an object, with the parameter that was estimated."""
         of_labels = self.classes is not None
-        return find_loss(self.estimator, self.loss, of_labels, GAM, self._of_times)
+        return find_loss(self.estimator, self.loss, of_labels, GAM, self._is_survival)
 
     @property
-    def _of_times(self) -> bool:
+    def _is_survival(self) -> bool:
         loss = LOSSES.get(self.loss) if isinstance(self.loss, str) else self.loss
         return loss is not None and loss.of_times
 

@@ -131,7 +131,7 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
 
     loss: Any = "cox"
 
-    _of_labels, _of_times = False, True
+    _of_labels, _is_survival = False, True
     _state = GeneralizedAdditiveModel._state.extended(
         {
             "baseline_": instance((BaselineHazard,)),

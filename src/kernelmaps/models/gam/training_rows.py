@@ -69,7 +69,7 @@ class DesignTerm:
         cells = self.pair or self.surface
         return codes[self.columns[0]] if cells is None else cells.codes(codes)
 
-    def as_stored(self) -> DesignTerm:
+    def place_at_knots(self) -> DesignTerm:
         """The term as it is stored: a surface at its knots."""
         if self.surface is None or not isinstance(self.basis, TermBasis):
             return self

@@ -114,7 +114,7 @@ class LinearProblem:
         return cls(model, total.projected(U), folds, rank, kernel, U, U, values)
 
     @classmethod
-    def in_span_of_rows(cls, model: Any, stats: Any, axes: np.ndarray) -> LinearProblem:
+    def from_axes(cls, model: Any, stats: Any, axes: np.ndarray) -> LinearProblem:
         """Make the problem of few rows from sums in orthonormal coordinates of their span."""
         folds = stats.parts if isinstance(stats, FoldMoments) else []
         total = stats.total() if folds else stats
@@ -319,7 +319,7 @@ class StreamingLinear(BaseEstimator):
             source, axes = rows.rotate_rows(self, source)
             features = rows.Features([rows.Part(None, None)])
             stats = rows.fold_rows(self, source, self._empty(features, classes), features)
-            problem = LinearProblem.in_span_of_rows(self, stats, axes)
+            problem = LinearProblem.from_axes(self, stats, axes)
         self._solve(problem)
         return self
 

@@ -29,7 +29,7 @@ from ..._util.schema import array, instance, integer, optional, saved
 from ..._util.sparse import check_sparse, dense, naming_text
 from ..._util.threads import interruptible, ordered_map, resolve_threads
 from ...data import Block, Source, open_source
-from ...data.columns import check_order, in_fit_order, without_named
+from ...data.columns import check_order, reorder_columns, without_named
 from ...data.sources import SlicedSource, sampled_rows
 from ...data.tables import is_in_memory
 from ...maps.codes import Codes
@@ -317,7 +317,7 @@ def _open_host_rows(model: Any, X: Any, y: Any, w: Any, *, reset: bool, supervis
         return open_source(X, y, w, columns=names)
     check_sparse(X, type(model).__name__)
     options = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
-    X = X if reset else in_fit_order(model, X)
+    X = X if reset else reorder_columns(model, X)
     with naming_text(type(model).__name__, X):
         if supervised:
             X, y = validation.validate_data(model, X, y, reset=reset, **options, **model._y_options)
