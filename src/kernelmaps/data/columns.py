@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .._util.arguments import argument, import_optional, parameter
+from .._util.lazy import pa, pc
 from .._util.sparse import dense
 from .._util.threads import evenly_spaced, limit_blas
-from .arrow import pa, pc
 from .text_cells import (
     Categories,
     DistinctCells,
