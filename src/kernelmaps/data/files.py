@@ -471,8 +471,8 @@ class ExcelFile(TableFile):
         if self.sheet is not None:
             check_choice(self.path.name, "sheet", self.sheet, list(sheets))
 
-        def read(sheet: str, most: int | None = None) -> list[tuple[int, tuple[Any, ...]]]:
-            rows = enumerate(sheets[sheet].iter_rows(max_row=most, values_only=True), start=1)
+        def read(sheet: str, max_rows: int | None = None) -> list[tuple[int, tuple[Any, ...]]]:
+            rows = enumerate(sheets[sheet].iter_rows(max_row=max_rows, values_only=True), start=1)
             return [row for row in rows if any(cell is not None for cell in row[1])]
 
         filled = (

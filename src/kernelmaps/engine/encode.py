@@ -111,7 +111,7 @@ def _encode_by_formula(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any,
     note_path("encode:reference")
     xp, table = namespace_of(X), stored_table(spec, np.dtype(np.float64))
     put = partial(xp.asarray, dtype=X.dtype, device=getattr(X, "device", None))
-    least, most = (put(np.array(end)) for end in (lower, upper))
+    low, high = (put(np.array(end)) for end in (lower, upper))
     without_nan = xp.where(xp.isnan(X), xp.zeros_like(X), X)
     bins = code_bins(table)
     codes, u = positions(bins, xp.astype(without_nan, xp.float64), xp)
@@ -119,7 +119,7 @@ def _encode_by_formula(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any,
         last = xp.asarray(bins.integers[TOP] + 1.0, device=getattr(X, "device", None))
         t = xp.minimum(xp.maximum(xp.astype(codes, xp.float64) + u, 0 * last), last)
         codes = xp.floor(t * 2.0 ** fraction_bits(table) + 0.5)
-    return codes, bool(xp.all((least <= X) & (most >= X)))
+    return codes, bool(xp.all((low <= X) & (high >= X)))
 
 
 def _encode_array_api(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any, bool]:

@@ -150,7 +150,7 @@ def _describe(
         "subtitle": _subtitle(model),
         "scale": scale if scale == target else f"the {scale}",
         "outputs": output_names(model) or [str(getattr(model, "classes_", ["score"])[-1])],
-        "facts": _facts(model, held_out, given=judged is not None),
+        "facts": _facts(model, held_out, is_given=judged is not None),
         "shapes": plain_panels(functions.panels),
         "range": round_numbers(functions.limits) if shapes else [],
         "pairs": plain_panels(pairs.panels),
@@ -246,12 +246,12 @@ def _subtitle(model: Any) -> str:
     return ", ".join(facts)
 
 
-def _facts(model: Any, held_out: dict[str, Any] | None, given: bool) -> list[list[str]]:
+def _facts(model: Any, held_out: dict[str, Any] | None, is_given: bool) -> list[list[str]]:
     """A few numbers for the head of the report."""
     facts = []
     if held_out:
         count = f"{held_out['rows']:,}"
-        where = f"on the {count} rows given" if given else f"on {count} held-out rows"
+        where = f"on the {count} rows given" if is_given else f"on {count} held-out rows"
         for name in ("concordance", "accuracy", "d2", "r2", "roc_auc", "rmse"):
             if name in held_out["scores"]:
                 words = METRICS.get(name, name)

@@ -325,16 +325,16 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         if self._non_negative and low < 0:
             raise ValueError(describe_negative(name, low, "signed" in self.get_params()))
         largest = max(abs(low), abs(high))
-        least, most = EXACT_SIZES
+        lower, upper = EXACT_SIZES
         if np.dtype(dtype) == np.float32:
-            least, most = float(np.finfo(np.float32).tiny), np.inf
-        small = fitting and 0 < largest < least
-        if not small and largest <= most:
+            lower, upper = float(np.finfo(np.float32).tiny), np.inf
+        small = fitting and 0 < largest < lower
+        if not small and largest <= upper:
             return
         what = "no value is larger in size than" if small else "values reach the size"
         raise ValueError(
-            f"{name}: {what} {largest:g}, outside the sizes {least:g} to "
-            f"{most:g} for which its results are exact. Divide X by a constant of that order."
+            f"{name}: {what} {largest:g}, outside the sizes {lower:g} to "
+            f"{upper:g} for which its results are exact. Divide X by a constant of that order."
         )
 
     def __sklearn_tags__(self) -> Tags:
@@ -490,10 +490,10 @@ class AdditiveMap(MapOfDomain):
             limits, exceeded = self._limits_of(other_rows), 2 / (other_rows.shape[0] + 1)
         errors = self._feature_errors(rows[:pairs], rows[pairs:])
         where = "rows like these, if their features are independent"
-        found = float(np.max(np.abs(errors.sum(axis=1)), initial=0.0))
+        largest_error = float(np.max(np.abs(errors.sum(axis=1)), initial=0.0))
         if exceeded > (1 - probability) / 2:
             reason = "too few rows to tell how large values get; say so with largest="
-            return Certificate(np.inf, "absolute", where, reason, probability, found=found)
+            return Certificate(np.inf, "absolute", where, reason, probability, found=largest_error)
         bound = self._feature_bound(limits)
         if output_dtype(X.dtype) == np.float32:
             columns = int(np.max(self._columns_per_feature()))
@@ -508,7 +508,7 @@ class AdditiveMap(MapOfDomain):
             f"{where} (at most {worst:.3g} for all with values up to {np.max(limits):.3g})",
             f"Bernstein's inequality, moments from {pairs} pairs of rows",
             probability,
-            found=found,
+            found=largest_error,
         )
 
     @property

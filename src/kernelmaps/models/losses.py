@@ -744,10 +744,10 @@ class LocationScale(Loss):
 
     def __post_init__(self) -> None:
         for name in ("scale_terms", "mean_terms"):
-            given = getattr(self, name)
-            if not isinstance(given, list | tuple | None):
-                raise argument_error("LocationScale", name, given, "a list of columns, or None")
-            object.__setattr__(self, name, None if given is None else tuple(given))
+            columns = getattr(self, name)
+            if not isinstance(columns, list | tuple | None):
+                raise argument_error("LocationScale", name, columns, "a list of columns, or None")
+            object.__setattr__(self, name, None if columns is None else tuple(columns))
 
     @property
     def columns_of_predictors(self):
@@ -1718,16 +1718,14 @@ def losses_for(kind: str, of_labels: bool, of_times: bool = False) -> tuple[str,
     )
 
 
-def find_loss(
-    owner: str, given: object, of_labels: bool, kind: str, of_times: bool = False
-) -> Loss:
+def find_loss(owner: str, loss: object, of_labels: bool, kind: str, of_times: bool = False) -> Loss:
     """The loss that a user names, or gives as an object to a GAM.
 
     Parameters
     ----------
     owner : str
         The estimator, for messages.
-    given : str or Loss
+    loss : str or Loss
         What the user wrote.
     of_labels : bool
         Losses of labels, or of numbers.
@@ -1739,22 +1737,22 @@ def find_loss(
     names = losses_for(kind, of_labels, of_times)
     may_be_object = kind == GAM and not of_times  # that of times has the risk sets of a fit
     uses = may_be_object, True, of_labels, False
-    if isinstance(given, Loss) and (True, given.for_gam, given.of_labels, given.of_times) == uses:
-        return given
-    if isinstance(given, str) and given in names:
-        return LOSSES[given]
+    if isinstance(loss, Loss) and (True, loss.for_gam, loss.of_labels, loss.of_times) == uses:
+        return loss
+    if isinstance(loss, str) and loss in names:
+        return LOSSES[loss]
     owners = [
         name
         for name, of_kind in _LOSSES_OF.items()
-        if isinstance(given, str) and given in losses_for(*of_kind)
+        if isinstance(loss, str) and loss in losses_for(*of_kind)
     ]
-    hint = f" {given!r} is a loss of {' and '.join(owners)}." if owners else ""
-    if isinstance(given, type) and issubclass(given, Loss):
-        hint = f" Write {given.__name__}(), an object."
+    hint = f" {loss!r} is a loss of {' and '.join(owners)}." if owners else ""
+    if isinstance(loss, type) and issubclass(loss, Loss):
+        hint = f" Write {loss.__name__}(), an object."
     objects = " or an object of kernelmaps.losses" if may_be_object else ""
     raise ValueError(
         f"{owner}: {parameter('loss')} must be one of {', '.join(map(repr, names))}{objects}, got "
-        f"{given!r}.{hint}"
+        f"{loss!r}.{hint}"
     )
 
 
@@ -1766,13 +1764,13 @@ def parse_loss(text: str) -> str | Loss:
     loss = LOSSES.get(name)
     if not colon or loss is None or not fields(loss):
         return text
-    given: Any = [item for item in value.split(",") if item]
+    setting: Any = [item for item in value.split(",") if item]
     try:
-        given = given if loss.columns_of_predictors else float(value)
+        setting = setting if loss.columns_of_predictors else float(value)
     except ValueError:
-        given = value  # which the loss refuses
+        setting = value  # which the loss refuses
     try:
-        return replace(loss, **{fields(loss)[0].name: given})
+        return replace(loss, **{fields(loss)[0].name: setting})
     except ValueError as error:
         raise ValueError(f"{argument('loss', text)}: {error}") from None
 

@@ -374,17 +374,17 @@ class GeneralizedAdditiveModel(BaseEstimator):
         else:
             model = fit_outputs(design, losses, settings)
         with limit_blas(1):
-            given: str | Loss = self.loss
+            fitted_loss: str | Loss = self.loss
             if self._loss.parameter:
                 losses = [fit.loss.with_dispersion(fit.dispersion) for fit in model.fits]
                 if not self._loss.null_has_parameter:
                     totals = tuple(rows.loss_totals(losses))
                     model = replace(model, design=replace(model.design, totals=totals))
-                given = self._loss.adopt_parameter(losses[0])
+                fitted_loss = self._loss.adopt_parameter(losses[0])
             if model.joint is not None:
-                given = model.joint.loss.fitted
+                fitted_loss = model.joint.loss.fitted
             self.predictor_ = build_predictor(
-                model, losses, settings.pairs, location, self.reader_, given,
+                model, losses, settings.pairs, location, self.reader_, fitted_loss,
                 getattr(self, "classes_", None),
             )  # fmt: skip
             statistics = fit_statistics(model, losses, self._loss.n_free, unit, log_densities)
@@ -444,13 +444,13 @@ class GeneralizedAdditiveModel(BaseEstimator):
         A consecutive number with an effect may be a time. Columns that parameters name stay.
         """
         terms = self.predictor_.terms if self.reader_.named else []
-        given = str([self.terms, self.interactions, self.constraints, self.smoothing])
+        arguments = str([self.terms, self.interactions, self.constraints, self.smoothing])
         in_pairs = {j for term in terms if len(term.columns) > 1 for j in term.columns}
         p_values = {j: float(t.p_value.min()) for t in terms for j in {*t.columns} - in_pairs}
         reasons = {
             columns[j].name: f"its values number the rows, without an effect (p = {p:.2g})"
             for j, p in p_values.items()
-            if p > NO_EFFECT and repr(columns[j].name) not in given and numbers_rows(columns[j])
+            if p > NO_EFFECT and repr(columns[j].name) not in arguments and numbers_rows(columns[j])
         }
         if not 0 < len(reasons) < len(columns):
             return columns

@@ -246,12 +246,12 @@ def _differ(ordered: np.ndarray) -> np.ndarray:
     """
     with np.errstate(over="ignore"):
         gaps, extent = np.diff(ordered), min(ordered[-1] - ordered[0], np.finfo(float).max)
-    share, most = CODING.rounding_error, CODING.max_codes - 2
-    if np.count_nonzero(gaps > share * extent) > most:
+    share, max_gaps = CODING.rounding_error, CODING.max_codes - 2
+    if np.count_nonzero(gaps > share * extent) > max_gaps:
         return gaps > 0
     size = np.maximum(abs(ordered[1:]), abs(ordered[:-1]))
     errors = np.maximum(share * np.minimum(size, extent), 512 * np.finfo(float).eps * extent)
-    return gaps > (errors if np.count_nonzero(gaps > errors) <= most else 0)
+    return gaps > (errors if np.count_nonzero(gaps > errors) <= max_gaps else 0)
 
 
 def _nearest_cuts(below: np.ndarray, shares: np.ndarray) -> np.ndarray:

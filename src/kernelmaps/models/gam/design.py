@@ -329,8 +329,8 @@ def _check_settings(books: Sequence[Codebook], settings: GamSettings) -> None:
             )
     _check_pair_constraints(books, settings)
     used = set(settings.terms).union(*settings.pairs, *settings.surfaces)
-    for given in settings.columns_of_predictors:
-        for j in (given or set()) - used:
+    for predictor_columns in settings.columns_of_predictors:
+        for j in (predictor_columns or set()) - used:
             raise ValueError(
                 f"{owner}: {argument('loss')} names terms of {books[j].name!r}, which has no term."
             )

@@ -190,14 +190,14 @@ def _new_values(
             f"{owner}: {parameter('effect')} must be a number, a function of x and the old effect, "
             f"or a dict by level, got {effect!r}."
         )
-    given = old[codes, 0] if old.shape[1] == 1 else old[codes]
+    old_values = old[codes, 0] if old.shape[1] == 1 else old[codes]
     try:
-        returned = np.asarray(effect(places, given), dtype=np.float64)
-        new[codes] = np.broadcast_to(returned.T, given.T.shape).T.reshape(len(codes), -1)
+        returned = np.asarray(effect(places, old_values), dtype=np.float64)
+        new[codes] = np.broadcast_to(returned.T, old_values.T.shape).T.reshape(len(codes), -1)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"{owner}: the function must take two arrays, the values of the column and the old "
-            f"effect, and return numbers of the shape {given.shape}: {error}."
+            f"effect, and return numbers of the shape {old_values.shape}: {error}."
         ) from None
     return new, " = a function of the old effect"
 

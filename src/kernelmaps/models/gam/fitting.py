@@ -264,16 +264,16 @@ def _initial_smoothing(
     """Logarithms of the smoothing parameters to start from, and which of them are fixed."""
     rho, fixed = [], []
     for term in design.ordered_terms:
-        given, count = settings.smoothing, term.basis.n_smoothing
+        smoothing, count = settings.smoothing, term.basis.n_smoothing
         if term.kind == "parametric":
-            given = REML.no_penalty
-        elif isinstance(given, dict):
-            given = given.get(term.columns[0]) if len(term.columns) == 1 else None
-        start = design.total_weight if given is None else max(given, 1e-300)
+            smoothing = REML.no_penalty
+        elif isinstance(smoothing, dict):
+            smoothing = smoothing.get(term.columns[0]) if len(term.columns) == 1 else None
+        start = design.total_weight if smoothing is None else max(smoothing, 1e-300)
         rho += [np.log(start)] * count
-        if given is None and term.basis.has_null_space:
+        if smoothing is None and term.basis.has_null_space:
             rho[-1] -= REML.free_null_space
-        fixed += [given is not None] * count
+        fixed += [smoothing is not None] * count
     return np.array(rho, float), np.array(fixed, bool)
 
 

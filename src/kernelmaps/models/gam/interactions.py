@@ -163,8 +163,10 @@ class InteractionSearch:
         larger = design.with_pairs(pairs, PAIR_SEARCH.n_functions)
         single = sum(term.basis.n_functions for term in larger.terms if term.pair is None)
         ends = [span.stop for span in coefficient_slices(larger.bases)]
-        most = max(PAIR_SEARCH.max_coefficients, single + PAIR_SEARCH.max_pair_coefficients)
-        n_terms = int(np.searchsorted(ends, most))
+        max_coefficients = max(
+            PAIR_SEARCH.max_coefficients, single + PAIR_SEARCH.max_pair_coefficients
+        )
+        n_terms = int(np.searchsorted(ends, max_coefficients))
         n_added = min(max(n_terms - len(design.terms), 0), len(pairs))
         return replace(larger, terms=larger.terms[: len(design.terms) + n_added])
 

@@ -783,9 +783,9 @@ def check_exposure_has_use(loss: Loss) -> None:
         )
 
 
-def warn_without_exposure(model: Any, call: str, *given: Any) -> None:
+def warn_without_exposure(model: Any, call: str, *values: Any) -> None:
     """Warn if a model was fitted with exposures or offsets, and a call has none."""
-    if getattr(model, "_exposed", False) and all(item is None for item in given):
+    if getattr(model, "_exposed", False) and all(item is None for item in values):
         had = "an offset" if model._of_labels else "an exposure or an offset"
         problem = f"{call}: the model was fitted with {had}, and none is given: pass"
         warnings.warn(f"{problem} exposure= or offset=.", UserWarning, stacklevel=3)

@@ -166,8 +166,8 @@ def _code_blocks(bands: Bands, X: Any, all_codes: bool) -> list[Block] | None:
     for s, dense in enumerate(evaluate_sets(table, np.arange(float(codes)))):
         band, width = int(table.band[s]), int(table.width[s])
         first = np.minimum(np.argmax(dense != 0, axis=1), width - band)
-        taken = np.take_along_axis(dense, first[:, None] + np.arange(band), axis=1)
-        blocks.append((first.astype(np.int32), taken[:, None, :], int(bands.transform_of[s])))
+        nonzero = np.take_along_axis(dense, first[:, None] + np.arange(band), axis=1)
+        blocks.append((first.astype(np.int32), nonzero[:, None, :], int(bands.transform_of[s])))
     return blocks
 
 
@@ -193,8 +193,9 @@ def _assemble(
     if binning == CODE:
         codes = np.diff(starts)[block_of].astype(np.int32)
         table = replace(table, binning=CODE, bins=codes, signed=False)
-    most = 16 if lanes == 1 else max(1, _VECTOR // (2 * lanes))  # a vector has columns of all lanes
-    lay_out = partial(polynomials_of, dtype=dtype, mirrored=table.signed, most=most)
+    # A vector has columns of all lanes.
+    max_chunk = 16 if lanes == 1 else max(1, _VECTOR // (2 * lanes))
+    lay_out = partial(polynomials_of, dtype=dtype, mirrored=table.signed, max_chunk=max_chunk)
     values = update = lay_out(first, coef)
     squares = Squares(np.zeros(0), static(1))
     if not values_only:

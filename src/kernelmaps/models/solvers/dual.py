@@ -163,8 +163,8 @@ def solve(
     state = CoordinateDescent(*first_rows, problem, examples, options, alpha, intercept)
     n_iter, converged = 0, False
     if approximate is not None:
-        most = int(np.ceil(CONSTANTS.approximate_share * options.max_iter))
-        _, n_iter, _ = descend(state, options, most)
+        max_epochs = int(np.ceil(CONSTANTS.approximate_share * options.max_iter))
+        _, n_iter, _ = descend(state, options, max_epochs)
         state.switch_rows(tables, rows)
         certificate = state.balance_and_certify()
         converged = certificate.is_within(options.tol)

@@ -223,8 +223,8 @@ class ActiveSet:
         `final`: which coefficients the result has must not depend on the way to it.
         """
         indices = self.all_penalties.active_set(rho, working_weight, self.screened)
-        most = len(self.indices) if final else PIRLS.shrink_below * len(self.indices)
-        if len(indices) >= most and np.isin(indices, self.indices).all():
+        max_size = len(self.indices) if final else PIRLS.shrink_below * len(self.indices)
+        if len(indices) >= max_size and np.isin(indices, self.indices).all():
             return self
         return ActiveSet.from_indices(self.all_rows, self.all_penalties, indices)
 

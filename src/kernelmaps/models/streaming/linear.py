@@ -425,10 +425,10 @@ class StreamingLinear(BaseEstimator):
         if on_device or not isinstance(source, SlicedSource):
             return False
         width, by_rule = sum(self._fitted_maps.widths), self._has_alpha_rule()
-        most = width if self._chooses() or by_rule else width // COLUMNS_PER_ROW
+        max_rows = width if self._chooses() or by_rule else width // COLUMNS_PER_ROW
         is_penalised = by_rule or bool(self._alphas().min() > 0)
         single = not (self._has_pca() or self._fitted_maps.several)
-        is_small = width >= LEAST_COLUMNS and source.n_rows < most
+        is_small = width >= LEAST_COLUMNS and source.n_rows < max_rows
         return is_small and self._is_ridge and is_penalised and single
 
     def _solve(self, problem: LinearProblem | None = None) -> None:
