@@ -167,13 +167,13 @@ def new_levels(
     :math:`σ^2 ν/(ν - 2)`. The REML estimate of log λ has the variance 2/ν with ν the sum of the
     squared degrees of freedom of the coefficients, m − 1 for m levels of very many rows.
     """
-    df = np.array([max(float(np.sum(fit.edf[span] ** 2)), _FEWEST_DF) for fit in fits])
-    scale = np.array([fit.dispersion / np.exp(fit.rho[smoothing][0]) for fit in fits])
-    scale *= df / (df - 2)
     functions, variances = [np.zeros((term.counts.size, 0))], [np.zeros((len(fits), 0))]
     for axis in np.flatnonzero(is_category).tolist() if term.basis.n_functions else ():
         counts = term.counts.sum(axis=1 - axis) if term.pair is not None else term.counts
         deviation = _level_deviation(term, axis)
+        df = np.array([max(float(np.sum(fit.edf[span] ** 2)), _FEWEST_DF) for fit in fits])
+        scale = np.array([fit.dispersion / np.exp(fit.rho[smoothing][0]) for fit in fits])
+        scale *= df / (df - 2)
         for code in (MISSING, OTHER):
             tabulate_codes = np.zeros((len(counts), len(deviation)))
             tabulate_codes[code] = deviation
