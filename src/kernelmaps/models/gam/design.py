@@ -269,7 +269,8 @@ def build_design(
             values = [rows.numbers.get(j, mean) for j, mean in zip(columns, means, strict=True)]
             points = distinct_points(np.column_stack(values), rows.weight)
         else:
-            first, second = (CoarseCodes.all_of(books[j]) for j in columns)
+            sizes = [books[j].n_codes for j in columns]
+            first, second = (CoarseCodes(np.arange(n, dtype=np.uint8), n) for n in sizes)
             (table,) = rows.pair_counts([columns], [(first, second)])
             points = cells_with_rows([books[j].nodes for j in columns], table)
         where = f"{settings.owner}: the surface {name!r}"

@@ -132,10 +132,6 @@ class ConditionalLevels:
             total += scaled.T @ scaled
         return total
 
-    def reduce_gram(self, gram: np.ndarray) -> np.ndarray:
-        """The Schur complement S of A."""
-        return gram - self.ratio_gram(self.precision)
-
     def reduce_rhs(self, rhs: np.ndarray) -> np.ndarray:
         """The right side for β from that of all coefficients, one or more columns."""
         n = self.border.shape[1]

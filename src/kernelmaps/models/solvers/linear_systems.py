@@ -185,7 +185,8 @@ class PenalisedSystem:
             return cls(cholesky_factor(problem.gram, diagonal))
         n = len(problem.gram)
         levels = ConditionalLevels(problem.levels, float(diagonal[n]))
-        return cls(cholesky_factor(levels.reduce_gram(problem.gram), diagonal[:n]), levels)
+        reduced = problem.gram - levels.ratio_gram(levels.precision)  # the Schur complement S of A
+        return cls(cholesky_factor(reduced, diagonal[:n]), levels)
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """(G + diag(d))⁻¹ times a vector."""
