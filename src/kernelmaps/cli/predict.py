@@ -21,7 +21,7 @@ import typer
 from .._util import storage
 from .._util.display import printable
 from .._util.storage import AnyPath, write_json
-from ..data.files import compressed, data_suffix, has_column_names
+from ..data.files import compress_parts, data_suffix, has_column_names
 from ..data.reading import column_names
 from ..models.gam.predictor import warn_beyond
 from . import application as cli
@@ -90,7 +90,7 @@ def predict(
             return
     elif out is not None:
         lines = format_lines(columns, count_rows(), "\t" if suffix == ".tsv" else ",")
-        storage.write_file(out, compressed(out, (text.encode() for text in lines)))
+        storage.write_file(out, compress_parts(out, (text.encode() for text in lines)))
     else:
         for text in format_lines(columns, blocks):
             # A file or a pipe gets the labels as they are, a terminal none that it would obey.

@@ -107,7 +107,7 @@ def uncompressed_bytes(path: str | os.PathLike[str], limit: int) -> int:
     return total
 
 
-def compressed(path: str | os.PathLike[str], parts: Iterable[bytes]) -> Iterable[bytes]:
+def compress_parts(path: str | os.PathLike[str], parts: Iterable[bytes]) -> Iterable[bytes]:
     """The bytes of a file, compressed as its suffix says, some at a time; nothing is written."""
     compress = _COMPRESS.get(Path(path).suffix.lower())
     return parts if compress is None else map(compress, parts)

@@ -466,14 +466,14 @@ class TableReader:
 def _names_message(missing: list[str], unexpected: list[str]) -> str:
     """What scikit-learn says of names of columns that are missing."""
 
-    def listed(names: list[str]) -> str:
+    def list_names(names: list[str]) -> str:
         more = ["..."] if len(names) > _SHOWN else []
         return "".join(f"- {name}\n" for name in [*sorted(names)[:_SHOWN], *more])
 
     message = "The feature names should match those that were passed during fit.\n"
     if unexpected:
-        message += f"Feature names unseen at fit time:\n{listed(unexpected)}"
-    return f"{message}Feature names seen at fit time, yet now missing:\n{listed(missing)}"
+        message += f"Feature names unseen at fit time:\n{list_names(unexpected)}"
+    return f"{message}Feature names seen at fit time, yet now missing:\n{list_names(missing)}"
 
 
 # ---- what terms ask for -------------------------------------------------------------------------

@@ -211,7 +211,7 @@ class CosineProblem:
         """Largest weighted value of the signature: the error of the zero map."""
         return float(np.max(np.abs(self._weight * self._target)))
 
-    def sampled(self, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def sample_lags(self, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """About `size` lags with k and w there, for least squares and coarse constraints."""
         step = max(1, self.lags.size // size)
         index = np.unique(np.r_[np.arange(0, self.lags.size, step), self.lags.size - 1])
@@ -252,7 +252,7 @@ class CosineProblem:
 
     def coarse_lags(self, n_frequencies: int) -> np.ndarray:
         """Lags of every program."""
-        return self.sampled(max(60, 8 * n_frequencies))[0]
+        return self.sample_lags(max(60, 8 * n_frequencies))[0]
 
     def free(self, frequencies: np.ndarray) -> np.ndarray:
         """Frequencies that may move: zero stays, as moving it costs a column."""

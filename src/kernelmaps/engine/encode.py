@@ -10,7 +10,7 @@ import numpy as np
 
 from .._util.compiling import interpreted, make_read_only
 from .._util.devices import namespace_of
-from .._util.threads import in_threads
+from .._util.threads import run_in_threads
 from . import gpu
 from .outputs import note_path, output_dtype
 from .piecewise import spec_of, stored_table, table_of
@@ -97,7 +97,7 @@ def encode_into(
     X = np.ascontiguousarray(X, dtype=X.dtype if X.dtype.kind == "u" else dtype)
     bins, encoding = code_bins(table), _encoding(table, ends, d, bits)
     x, codes = make_read_only(X.reshape(-1)), out.reshape(-1)
-    inside = in_threads(
+    inside = run_in_threads(
         lambda begin, end: encode_dense(bins, encoding, x, locations_for(TILE), begin, end, codes),
         X.shape[0],
         n_jobs,

@@ -25,7 +25,7 @@ import numpy as np
 from .._util.schema import Check, Lengths, SchemaError, either, text
 from .._util.schema import array as numbers_in
 from .._util.sparse import is_sparse
-from .._util.threads import BLOCK_BYTES, in_threads, limit_blas, power_of_two
+from .._util.threads import BLOCK_BYTES, limit_blas, power_of_two, run_in_threads
 from .families import FAMILIES, JointFamily, array
 from .outputs import note_path
 from .spec import FamilySchema, Spec, register_schema
@@ -125,7 +125,7 @@ def run_in_pieces(
             del write  # and with it a tile, before the next one is made
 
     with limit_blas(1):
-        in_threads(run, len(tasks), n_threads)
+        run_in_threads(run, len(tasks), n_threads)
 
 
 def _partition(

@@ -125,7 +125,7 @@ def model_report(
     shapes = shape_functions(model, names=feature_names, domain=domain)
     names = None if feature_names is None else [shape.name for shape in shapes]
     data = _describe(report_rows, shapes, target, held_out)
-    selected = _selected(report_rows, rows)
+    selected = _select_rows(report_rows, rows)
     data |= {"title": title or data["title"], "rows": _rows(report_rows, selected, names)}
     data["form"] = None  # but of generalised additive models
     if (predictor := getattr(model, "predictor_", None)) is not None:
@@ -279,7 +279,7 @@ def _summary(model: Any) -> dict[str, Any] | None:
 # ---- rows ---------------------------------------------------------------------------------------
 
 
-def _selected(report_rows: ReportRows, rows: Sequence[int] | None) -> dict[str, Any]:
+def _select_rows(report_rows: ReportRows, rows: Sequence[int] | None) -> dict[str, Any]:
     """Rows to explain and their targets, by their names."""
     if not report_rows.n:
         return {}

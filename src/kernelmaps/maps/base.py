@@ -42,7 +42,7 @@ from .._util.devices import (
 from .._util.schema import State, boolean, instance, names, optional, size
 from .._util.sparse import check_sparse, dense, find_not_finite, naming_text
 from .._util.storage import all_or_nothing
-from .._util.threads import in_threads, resolve_threads
+from .._util.threads import resolve_threads, run_in_threads
 from ..certificate import Certificate, rounding_error
 from ..engine import Spec, apply, evaluate, gpu
 from ..engine.apply import apply_array_api, stage_columns
@@ -682,7 +682,7 @@ def positive_range(X: Any, n_jobs: int | None = None) -> tuple[float, float]:
             small.append(sizes[(sizes <= threshold) & (sizes > 0)])
         return np.concatenate(small), count, largest
 
-    parts = in_threads(find_small, values.size, n_jobs, _GRAIN)
+    parts = run_in_threads(find_small, values.size, n_jobs, _GRAIN)
     small = np.concatenate([part[0] for part in parts]) if parts else np.empty(0)
     count, largest = sum(part[1] for part in parts), max((part[2] for part in parts), default=0.0)
     if count == 0:

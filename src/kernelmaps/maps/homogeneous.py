@@ -31,7 +31,7 @@ from .. import kernels
 from .._util.arguments import argument_error, check_count, check_positive
 from .._util.schema import array, number
 from .._util.sparse import dense
-from .._util.threads import evenly_spaced, in_threads, limit_blas, row_blocks, rows_per_thread
+from .._util.threads import evenly_spaced, limit_blas, row_blocks, rows_per_thread, run_in_threads
 from ..certificate import Certificate
 from ..design.problem import has_kink
 from ..engine import Spec
@@ -205,7 +205,7 @@ def _weighted_sums(X: Any, n_jobs: int | None, all_columns: bool = False) -> np.
     def sum_rows(begin: int, end: int) -> np.ndarray:
         return sum(np.einsum("ij,j->i", X[begin:end, run], weights[run]) for run in runs)
 
-    return np.concatenate(in_threads(sum_rows, X.shape[0], n_jobs, rows_per_thread(d)))
+    return np.concatenate(run_in_threads(sum_rows, X.shape[0], n_jobs, rows_per_thread(d)))
 
 
 @dataclass(eq=False, repr=False)

@@ -416,13 +416,13 @@ def _squared_error_step(y, f, alpha, q, c, epsilon):
     return alpha - (f - y + 0.5 * alpha / c) / (q + 0.5 / c), 0.0
 
 
-def _bounded(eta: Array) -> Array:
+def _limit_scores(eta: Array) -> Array:
     """η, whose exponential is not followed beyond e³⁰."""
     return np.clip(eta, -_MAX_ETA, _MAX_ETA)
 
 
 def _exp(eta: Array) -> Array:
-    return np.exp(_bounded(eta))
+    return np.exp(_limit_scores(eta))
 
 
 def _moments(y: Array, weight: Array) -> tuple[float, float]:
@@ -972,7 +972,7 @@ class _PowerVariance(Loss):
         return of_target, mean * of_target
 
     def derivatives(self, y, eta):
-        of_target, of_mean = self._powers(_bounded(eta))
+        of_target, of_mean = self._powers(_limit_scores(eta))
         return of_mean - y * of_target, np.maximum(of_mean, 1e-12)
 
     def initial_intercept(self, y, weight, offset):
@@ -1144,7 +1144,7 @@ class NegativeBinomial(_WithParameter):
         return abs(a - b) / (max(a, b) + 1e-3)  # hardly any over-dispersion is none
 
     def value(self, y, eta):
-        eta = _bounded(eta)
+        eta = _limit_scores(eta)
         return (y + self.theta) * np.log1p(np.exp(eta) / self.theta) - y * eta
 
     def derivatives(self, y, eta):
@@ -1237,7 +1237,7 @@ class Tweedie(_PowerVariance, _WithParameter):
         return abs(self.power - other.power)
 
     def value(self, y, eta):
-        of_target, of_mean = self._powers(_bounded(eta))
+        of_target, of_mean = self._powers(_limit_scores(eta))
         return y * of_target / (self.power - 1) + of_mean / (2 - self.power)
 
     def saturated_value(self, y):
@@ -1292,7 +1292,7 @@ class Beta(_WithParameter):
 
     def _shapes(self, eta: Array) -> tuple[Array, Array]:
         """Both parameters of the beta distribution."""
-        expit, eta = scipy.special.expit, _bounded(eta)
+        expit, eta = scipy.special.expit, _limit_scores(eta)
         return self.precision * expit(eta), self.precision * expit(-eta)
 
     def value(self, y, eta):

@@ -35,7 +35,7 @@ import numpy as np
 
 from ..._util.compiling import static
 from ..._util.threads import power_of_two
-from .stored import AFFINE, CODE, EDGES, LOG2, Table, aligned, clipping, starts_of
+from .stored import AFFINE, CODE, EDGES, LOG2, Table, allocate_aligned, clipping, starts_of
 
 _MAX_CHUNK = 16  # columns in a vector
 _MIN_WRITTEN = 4  # columns in a vector that is written: fewer would be variants that gain nothing
@@ -212,7 +212,7 @@ def polynomials_of(
     parts = -(-columns // chunk)
     n_pieces = sum(len(block) for block in coef)
     shape = ((n_pieces + 1) * (1 + mirrored), powers, chunk * parts)
-    flat = aligned(int(np.prod(shape)), dtype)
+    flat = allocate_aligned(int(np.prod(shape)), dtype)
     values = flat.reshape(shape)
     starts = np.zeros(len(values), np.int32)
     at = 0

@@ -230,7 +230,7 @@ def code_table(
 _LINE = 64  # bytes of a cache line: a vector that straddles two is loaded twice
 
 
-def aligned(size: int, dtype: Any) -> np.ndarray:
+def allocate_aligned(size: int, dtype: Any) -> np.ndarray:
     """Zeros that begin on a cache line."""
     n_bytes = size * np.dtype(dtype).itemsize
     raw = np.zeros(n_bytes + _LINE, np.uint8)

@@ -397,7 +397,7 @@ def fit_bordered(
         problem.square - float(old_right @ old_right), problem.total_weight,
         variance_slopes=problem.variance_slopes,
     )  # fmt: skip
-    new_penalties, groups = penalties.restricted_to_groups(new)
+    new_penalties, groups = penalties.restrict_to_groups(new)
     prior = replace(new_penalties.prior, working_weight=problem.working_weight)
     new_penalties = replace(new_penalties, prior=prior)
     fit = estimate_smoothing(

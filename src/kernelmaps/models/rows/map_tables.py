@@ -15,7 +15,7 @@ from ...engine.reference import evaluate_sets
 from ...engine.table import AFFINE, CODE
 from ...engine.table.layout import bins_of, polynomials_of
 from ...engine.table.locate import locations_for, stored_rows
-from ...engine.table.stored import aligned
+from ...engine.table.stored import allocate_aligned
 from ...engine.table.update import Basis, RowArrays, RowWorkspace, Squares
 from .map_bands import Bands
 
@@ -44,14 +44,14 @@ def weight_memory(tables: BasisTables) -> np.ndarray:
     There is one vector more: that of the last feature may reach beyond its weights.
     """
     size = (tables.n_weights + _VECTOR) * tables.lanes
-    return aligned(size, tables.basis.values.coef.dtype)
+    return allocate_aligned(size, tables.basis.values.coef.dtype)
 
 
 def workspace_for(tables: BasisTables, rows: RowArrays) -> RowWorkspace:
     """Memory for one thread that visits such rows."""
     longest = int(np.diff(rows.indptr).max(initial=0)) if rows.sparse else rows.width
     dtype, lanes = tables.basis.values.coef.dtype, tables.lanes
-    f, move = aligned(max(1, longest) * lanes, dtype), aligned(lanes, dtype)
+    f, move = allocate_aligned(max(1, longest) * lanes, dtype), allocate_aligned(lanes, dtype)
     return RowWorkspace(locations_for(longest), f, move)
 
 

@@ -209,7 +209,7 @@ class Penalties:
         """Those of some coefficients; all smoothing parameters stay."""
         return replace(self, scale=self.scale[active], smoothing_index=self.smoothing_index[active])
 
-    def restricted_to_groups(self, active: np.ndarray) -> tuple[Penalties, np.ndarray]:
+    def restrict_to_groups(self, active: np.ndarray) -> tuple[Penalties, np.ndarray]:
         """Those of some coefficients and of their smoothing parameters, and which these are."""
         groups = np.unique(self.smoothing_index[active][self.smoothing_index[active] >= 0])
         number = np.full(self.count + 1, -1)  # the last for index −1

@@ -16,7 +16,7 @@ import numpy as np
 from ..._util import schema
 from ..._util.compiling import interpreted, make_read_only
 from ..._util.sparse import dense, find_not_finite, is_sparse
-from ..._util.threads import cached_property, in_threads
+from ..._util.threads import cached_property, run_in_threads
 from ...engine import Spec, apply, code_spec, extent
 from ...engine.apply import sums_array_api
 from ...engine.families import CURVES
@@ -637,4 +637,4 @@ def add_sums(table: Any, X: Any, out: np.ndarray, n_jobs: int | None = None) -> 
         loop(table, rows, SumWorkspace(locations_for(TILE), sums), begin, end, flat)
 
     # Every part of dense rows reads the whole table once for each of its blocks.
-    in_threads(work, X.shape[0], n_jobs, grain, 1 if stored else BLOCK)
+    run_in_threads(work, X.shape[0], n_jobs, grain, 1 if stored else BLOCK)
