@@ -317,7 +317,7 @@ def _product(A: Any, B: Any) -> Any:
 
 @lru_cache(maxsize=32)
 def _matrix_on(xp: Any, spec: Spec, width: int, dtype: Any, device: Any) -> Any:
-    """The matrix of a projection, also of one by fast transforms, whose steps would read all rows."""
+    """The matrix of a projection; fast transforms would read all rows at each of their steps."""
     if spec.numbers["operator"] == "matrix":
         return _constant_on(xp, spec, "matrix", dtype, device)
     return project(xp, spec, xp.eye(width, dtype=dtype, device=device))
