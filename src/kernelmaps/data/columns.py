@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .._util.arguments import argument, needed, parameter
+from .._util.lazy import pa, pc
 from .._util.sparse import dense
 from .._util.threads import evenly_spaced, limit_blas
-from .arrow import pa, pc
 from .dates import duration_cells
 from .text_cells import (
     Categories,

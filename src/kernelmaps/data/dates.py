@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrow import pa, pc
+from .._util.lazy import pa, pc
 
 PARTS = ("month", "weekday", "hour")
 """Parts of a date: months with their fraction, 1 … 13, weekdays, and hours with theirs, 0 … 24."""

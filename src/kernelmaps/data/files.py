@@ -22,9 +22,9 @@ from zipfile import BadZipFile
 import numpy as np
 
 from .._util.arguments import argument, check_choice, needed
+from .._util.lazy import arrow_csv, pa, pc
 from .._util.threads import cached_property
 from ..exceptions import SkippedLinesWarning, SuspectColumnWarning
-from .arrow import arrow_csv, pa, pc
 from .columns import default_name, raw_column, to_text
 from .text_cells import is_plain_number, quoted
 

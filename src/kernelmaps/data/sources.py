@@ -17,12 +17,11 @@ from itertools import tee
 from typing import Any
 
 import numpy as np
-import scipy
 
 from .._util.arguments import refuse_masked
+from .._util.lazy import pa, scipy
 from .._util.sparse import check_sparse, dense, is_sparse, naming_text
 from .._util.threads import mixed_bits
-from .arrow import pa
 from .columns import check_order, is_frame, names_of, without_named
 
 _ROLES = ("targets", "weights", "exposures")

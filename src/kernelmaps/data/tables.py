@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from .._util.arguments import needed
+from .._util.lazy import pa
 from .._util.threads import cached_property
 from ..exceptions import MissingTargetWarning
 from . import files
-from .arrow import pa
 from .columns import (
     RawTable,
     advice_on_text,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._util.arguments import argument
+from .._util.lazy import pa, pc
 from ..exceptions import SuspectColumnWarning
-from .arrow import pa, pc
 from .columns import RawColumn, to_text, typed_number_doubts
 from .text_cells import (
     LABEL_GAPS,

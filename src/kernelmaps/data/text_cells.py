@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from .._util.arguments import argument
+from .._util.lazy import pa, pc
 from .._util.threads import cached_property
-from .arrow import pa, pc
 from .dates import (
     CERTAIN_FORMS,
     DATE_FORMS,

@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy
 
 from .._util.compiling import interpreted, make_read_only
 from .._util.devices import namespace_of
+from .._util.lazy import scipy
 from .._util.sparse import check_sparse, is_sparse
 from .._util.threads import BLOCK_BYTES, in_threads, limit_threads, row_blocks, rows_per_thread
 from . import gpu

@@ -29,9 +29,9 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
 
 import numpy as np
-import scipy  # whose parts are loaded when they are used
 
 from .._util.arguments import argument, argument_error, check_number, parameter
+from .._util.lazy import scipy
 from . import tweedie
 from .decision import best_codes, class_probabilities, sigmoid, softmax
 from .risk_sets import RiskSets

@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy  # whose parts are loaded when they are used
 
 from .._util.display import plain_number, signed_number, write_numbers
+from .._util.lazy import scipy
 
 _LARGEST = 1e3  # critical value that is searched up to: that of few rows and many points
 

@@ -2,7 +2,7 @@
 
 Estimators hold it and delegate to it, files store it, and `kernelmaps predict`, the exports and the
 explanations take it. It needs NumPy alone to be loaded and to score a few rows of numbers, and
-pyarrow for tables; of SciPy, no part is loaded. A command that predicts few rows would otherwise
+pyarrow for tables. A command that predicts few rows would otherwise
 spend most of its time on imports.
 """
 

@@ -1,7 +1,7 @@
 """The fitted model of additive support vector machines: a sum of one-dimensional functions.
 
 Estimators hold an `AdditiveMachine`, files store it, and `kernelmaps predict` reads nothing else:
-NumPy alone is needed to load it and to score a few rows; of SciPy, no part is loaded.
+NumPy alone is needed to load it and to score a few rows.
 """
 
 from __future__ import annotations
