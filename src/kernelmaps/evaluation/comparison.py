@@ -124,7 +124,8 @@ def compare(
         a cross-validation on at most 500 rows chooses one for each method.
     budget : float, optional
         Seconds. A method is begun if as much time is left as the longest of its class took (of a
-        new one: the shortest of all); notes name others. At most 250 random rows a second are used.
+        new one: the shortest of all; of a new kind: all on average) and may end late; notes name
+        others. At most 250 random rows a second are used.
     name, feature_names, loading_code : str, sequence of str, str
         Names of the data and of its columns, and Python that makes X and y, for the report.
     random_state : int, RandomState, Generator or None

@@ -28,6 +28,7 @@ from ..models.gam.base import GeneralizedAdditiveModel
 from ..models.gam.codebooks import MISSING, OTHER, Codebook
 from ..models.gam.functions import Piece, is_interpolated, last_code, pieces_of
 from ..models.gam.predictor import AdditivePredictor, FittedTerm
+from ..models.shapes import predictor_of
 
 __all__ = ["to_sql"]
 
@@ -158,7 +159,7 @@ def fitted_predictor(model: Any, caller: str) -> AdditivePredictor:
     """The fitted object of a GAM whose terms are piecewise polynomials; others are refused."""
     if isinstance(model, GeneralizedAdditiveModel):
         check_is_fitted(model)
-    predictor = getattr(model, "predictor_", model)
+    predictor = predictor_of(model)
     if not isinstance(predictor, AdditivePredictor):
         raise TypeError(
             f"{caller} is for GAMs (AdditiveRegressor, AdditiveClassifier): "

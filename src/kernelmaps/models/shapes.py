@@ -84,6 +84,11 @@ def tabulated_importance(values: np.ndarray, weight: np.ndarray) -> float:
     return float(importance_of(variances))
 
 
+def predictor_of(model: Any) -> Any:
+    """The fitted object of an additive model; of anything else, itself."""
+    return getattr(model, "predictor_", getattr(model, "machine_", model))
+
+
 def score_name(model: Any, target: str = "prediction", output: int | None = None) -> str:
     """What the scores of a fitted model are: "log-odds of class Yes", say.
 

@@ -294,8 +294,7 @@ def _linear(xp: Any, spec: Spec, X: Any) -> Any:
     """Fourier features and projections, without a copy of the angles."""
     if "lower" in spec.arrays:
         X = xp.clip(X, _constant(xp, spec, "lower", X), _constant(xp, spec, "upper", X))
-    by_matrix = spec.numbers["operator"] == "matrix"
-    Z = _product(X, _constant(xp, spec, "matrix", X)) if by_matrix else project(xp, spec, X)
+    Z = _product(X, _matrix_on(xp, spec, X.shape[1], X.dtype, device_of(X)))
     if spec.family == "projection":
         return Z
     if spec.numbers["paired"]:
@@ -314,6 +313,14 @@ def _linear(xp: Any, spec: Spec, X: Any) -> Any:
 
 def _product(A: Any, B: Any) -> Any:
     return multiply(A, B) if is_tensor(A) else A @ B  # NumPy's in the tests, which have no GPU
+
+
+@lru_cache(maxsize=32)
+def _matrix_on(xp: Any, spec: Spec, width: int, dtype: Any, device: Any) -> Any:
+    """The matrix of a projection; fast transforms would read all rows at each of their steps."""
+    if spec.numbers["operator"] == "matrix":
+        return _constant_on(xp, spec, "matrix", dtype, device)
+    return project(xp, spec, xp.eye(width, dtype=dtype, device=device))
 
 
 def _constant(xp: Any, spec: Spec, name: str, X: Any) -> Any:

@@ -472,6 +472,15 @@ class AdditivePredictor:
         return self.reader
 
     @property
+    def n_features_in_(self) -> int:
+        """Columns of rows."""
+        return len(self.reader.columns)
+
+    @property
+    def _link(self) -> str:
+        return self.fitted_loss.link
+
+    @property
     def classes_(self) -> np.ndarray:
         if self.classes is None:
             raise AttributeError(f"{self.estimator} has no classes")

@@ -322,6 +322,11 @@ class AdditiveMachine:
         return "AdditiveSVR" if self.classes is None else "AdditiveSVC"
 
     @property
+    def _pairwise(self) -> bool:
+        """Whether outputs are pairs of classes."""
+        return self.outputs == "pairs"
+
+    @property
     def feature_map_(self) -> Any:
         """The map."""
         return self.feature_map
