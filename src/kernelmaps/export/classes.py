@@ -131,7 +131,7 @@ def saved_map_class(name: str) -> type | None:
     """The class that stands for a map of this name where a file is read to predict, or None."""
     if not kernelmaps._MODULE_OF.get(name, "").startswith("kernelmaps.maps."):
         return None
-    from ..models.svm.fitted import SavedMap
+    from ..engine.saved_map import SavedMap
 
     return SavedMap
 
