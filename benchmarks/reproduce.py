@@ -347,7 +347,7 @@ def main(given: Sequence[str] | None = None) -> None:
     if options.json:
         print(json.dumps(found.to_dict(), indent=1, ensure_ascii=False))
     else:
-        print(text_of(found.table(), width=140))
+        print(text_of(found.table()))
 
 
 if __name__ == "__main__":

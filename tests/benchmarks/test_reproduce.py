@@ -4,6 +4,13 @@ import numpy as np
 import pytest
 
 
+def test_stored_tables_are_printed(capsys):
+    from benchmarks.reproduce import main
+
+    main(["chebyshev-figure-1", "--stored"])
+    assert "C at x = 0.5" in capsys.readouterr().out
+
+
 def test_votes_of_pairs_are_counted():
     from benchmarks.reproduce_compressive_rf import counted
 

@@ -11,6 +11,7 @@ from gpu_cases import FORMULAS, MAPS, histograms
 import kernelmaps as km
 from kernelmaps.engine import apply
 from kernelmaps.engine.piecewise import spec_of
+from kernelmaps.engine.projections import project
 from kernelmaps.engine.table import AFFINE, Table
 
 # Coefficients and positions are rounded once each, and the sums of a polynomial a few times; the
@@ -254,6 +255,18 @@ def test_products_without_a_kernel_of_their_own(gpu, seed):
     X = histograms(seed)
     spec = km.RandomOrthoprojector(6, random_state=0).fit(X).spec_
     np.testing.assert_allclose(gpu.apply(spec, X)[0], apply(spec, X), rtol=0, atol=1e-13)
+
+
+def test_the_matrix_of_a_fast_transform_is_made_once(gpu, monkeypatch, seed):
+    X = histograms(seed, 9, 150)
+    spec, made = structured_projection(150, 12, seed + 100), []
+    monkeypatch.setattr(
+        gpu.dispatch, "project", lambda *given: made.append(given) or project(*given)
+    )
+    for rows in (X, X[:4]):
+        Z = gpu.apply(spec, rows)[0]
+        np.testing.assert_allclose(Z, apply(spec, rows), rtol=0, atol=1e-13)
+    assert len(made) == 1
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -22,6 +22,7 @@ runtime = pytest.importorskip("onnxruntime", reason="graphs are run by onnxrunti
 
 from kernelmaps.export.onnx import register, to_onnx  # noqa: E402
 from kernelmaps.export.onnx_tracer import Trace  # noqa: E402
+from kernelmaps.models.shapes import predictor_of  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::kernelmaps.exceptions.OutOfDomainWarning"),
@@ -71,6 +72,14 @@ def test_every_model(name):
     else:
         expected = output(model, X)
         np.testing.assert_allclose(got[0].reshape(expected.shape), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["AdditiveClassifier", "AdditiveSVC", "AdditiveSVR"])
+def test_predictors_have_the_graph_of_their_estimator(name):
+    model, X = fitted_model(name), rows(15, seed=1, dtype=np.float32)
+    results = zip(run_in_onnx(predictor_of(model), X), run_in_onnx(model, X), strict=True)
+    for of_predictor, of_estimator in results:
+        np.testing.assert_array_equal(of_predictor, of_estimator)
 
 
 @pytest.mark.parametrize("name", ["StreamingRidgeClassifier", "StreamingLassoClassifier"])

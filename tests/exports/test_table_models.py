@@ -116,6 +116,16 @@ def test_c_says_the_same(fitted, kind, tmp_path):
     np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_c_takes_predictors(fitted, kind):
+    """The header is that of the estimator, but for its first line and the note of an exposure."""
+    model = fitted[kind]
+    predictor = model.predictor_
+    header, of_estimator = (to_c(what, "exported").split("#ifndef") for what in (predictor, model))
+    assert header[1:] == of_estimator[1:]
+    assert header[0].startswith(f"/* exported: {type(model).__name__}\n")
+
+
 @needs_compiler
 def test_c_finds_levels_by_name(fitted, tmp_path):
     (tmp_path / "exported.h").write_text(to_c(fitted["pairs"], "exported"), encoding="utf-8")
@@ -175,7 +185,8 @@ def assert_same(model, X, got, tol):
 @pytest.mark.parametrize("kind", KINDS)
 def test_onnx_says_the_same(fitted, kind):
     model, X = fitted[kind], unusual(table(0)[0])
-    assert_same(model, X, run_in_onnx(model, X, by_column(X)), 1e-12)
+    for exported in (model, model.predictor_):
+        assert_same(model, X, run_in_onnx(exported, X, by_column(X)), 1e-12)
 
 
 def test_headers_and_graphs_say_what_was_edited(fitted):

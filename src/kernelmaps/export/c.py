@@ -41,6 +41,9 @@ from ..engine.table.layout import (
 from ..engine.table.stored import starts_of
 from ..engine.tabulated import PER_FEATURE, count_curve_sets, n_columns
 from ..models.gam.functions import exposure_note, input_names, last_code
+from ..models.gam.predictor import AdditivePredictor
+from ..models.shapes import predictor_of
+from ..models.svm.fitted import AdditiveMachine
 
 __all__ = ["to_c"]
 
@@ -56,7 +59,7 @@ def to_c(
 
     Parameters
     ----------
-    what : fitted AdditiveMap, Design, Spec, AdditiveClassifier or AdditiveRegressor
+    what : fitted AdditiveMap, Design, Spec, GAM, additive SVM, or the predictor of one of these
         A design is a map of one feature.
     name : str
         Name of the function, and prefix of all other names.
@@ -90,13 +93,14 @@ def to_c(
     """
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
         raise ValueError(f"to_c: name must be a C identifier, got {name!r}.")
-    if getattr(what, "_pairwise", False):
+    model = predictor_of(what)
+    if getattr(model, "_pairwise", False):
         raise ValueError(
             "to_c: multi_class='ovo', whose votes have no form in C. Train it with 'ovr'."
         )
-    labels = _labels(name, what, feature_names)
-    if hasattr(what, "shape_functions_"):
-        return _header(name, what, labels + _model(name, what), note)
+    labels = _labels(name, model, feature_names)
+    if isinstance(model, AdditivePredictor | AdditiveMachine):
+        return _header(name, what, labels + _model(name, model), note)
     spec, n_features = _spec_of(what)
     if spec.family in _FORMULAS:
         widths = np.full(n_features, n_columns(spec, 1))
@@ -122,15 +126,15 @@ def _labels(name: str, what: Any, feature_names: Sequence[str] | None) -> str:
     return text
 
 
-def _model(name: str, model: Any) -> str:
-    if hasattr(model, "predictor_"):
+def _model(name: str, model: AdditivePredictor | AdditiveMachine) -> str:
+    if isinstance(model, AdditivePredictor):
         return _table_model(name, model)
-    curve_terms, n_features = model.machine_.curve_terms(), int(model.n_features_in_)
+    curve_terms, n_features = model.curve_terms(), model.n_features_in_
     if curve_terms is not None and curve_terms[0].family in _FORMULAS:
         spec, weights, offset = curve_terms
         adding = _curve_add(name, spec, n_features, weights)
     else:
-        table, offset = model.machine_.terms_table()
+        table, offset = model.terms_table()
         adding = _table_add(name, table, f"{name.upper()}_COLUMNS")
     NAME, parts = name.upper(), _array(f"{name}_intercept", offset) + adding
     body = f"""  int d;
@@ -166,12 +170,13 @@ def _comment(text: str) -> str:
 
 def _header(name: str, what: Any, body: str, note: str = "") -> str:
     guard = f"{name.upper()}_H"
-    edits = getattr(getattr(what, "predictor_", None), "edits", ())
+    edits = getattr(predictor_of(what), "edits", ())
     notes = [
         *filter(None, [note, exposure_note(what)]),
         *(f"Edited after the fit: {edit}." for edit in edits),
     ]
-    words = _comment(type(what).__name__ if isinstance(what, Spec) else repr(what))[:300]
+    kind = type(what).__name__ if isinstance(what, Spec) else getattr(what, "estimator", repr(what))
+    words = _comment(kind)[:300]
     lines = "".join(f"\n * {_comment(line)}" for line in notes)
     return f"""/* {name}: {words}
  * Written by kernelmaps {kernelmaps.__version__}. C99, needs nothing but math.h.
@@ -313,14 +318,14 @@ def _number(value: float) -> str:
 def _strings(values: Sequence[Any]) -> str:
     """Initialiser of an array of C strings: UTF-8, bytes beyond plain ASCII in octal."""
 
-    def quoted(value: Any) -> str:
+    def quote(value: Any) -> str:
         plain = "".join(
             chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}"
             for byte in str(value).encode()
         )
         return f'"{plain}"'
 
-    return "{" + ", ".join(map(quoted, values)) + "}"
+    return "{" + ", ".join(map(quote, values)) + "}"
 
 
 def _table_add(name: str, table: Table, width: str, missing: np.ndarray | None = None) -> str:
@@ -498,22 +503,21 @@ _MEANS = {
 }
 
 
-def _table_model(name: str, model: Any) -> str:
+def _table_model(name: str, table: AdditivePredictor) -> str:
     """The body of a header for a fitted model of a table: terms, names of levels, probabilities."""
-    table = model.predictor_
     for term in table.terms:
         if term.kind == "surface":
             raise ValueError(
                 f"to_c: the surface {term.name!r} has no form in C: export it as .onnx."
             )
     body = f"  {name}_scores(x, out);\n"
-    if not hasattr(model, "classes_"):
-        body += _MEANS[model._link].format(model.loss)
+    if table.classes is None:
+        body += _MEANS[table._link].format(table.loss)
         if len(table.intercept) > 1:
             body += "  out[1] = exp(out[1]); /* the standard deviation */\n"
     parts = _terms(name, table) + _levels(name, table.books)
     text = _function(name, len(table.books), len(table.intercept), parts, body)
-    return text + (_probabilities(name, model) if hasattr(model, "classes_") else "")
+    return text if table.classes is None else text + _probabilities(name, table)
 
 
 def _terms(name: str, table: Any) -> str:
@@ -546,14 +550,14 @@ def _levels(name: str, books: Any) -> str:
     return text + _LEVEL.format(name=name, n_missing=len(GAPS))
 
 
-def _probabilities(name: str, model: Any) -> str:
+def _probabilities(name: str, table: AdditivePredictor) -> str:
     """Sigmoids of the scores, scaled to sum to one; of a softmax link, their exponentials.
 
     Of ordered classes, differences of the sigmoids of the thresholds less the score.
     """
-    outputs, classes, arrays = len(model.intercept_), len(model.classes_), ""
-    if model._link == "cumulative logit":
-        arrays = _array(f"{name}_thresholds", model.loss_.thresholds)
+    outputs, classes, arrays = len(table.intercept), len(table.classes_), ""
+    if table._link == "cumulative logit":
+        arrays = _array(f"{name}_thresholds", table.fitted_loss.thresholds)
         body = f"""  double below = 0.0;
   int k;
   for (k = 0; k < {classes - 1}; ++k) {{
@@ -567,7 +571,7 @@ def _probabilities(name: str, model: Any) -> str:
         body = "  out[1] = 1.0 / (1.0 + exp(-p[0]));\n  out[0] = 1.0 - out[1];\n"
     else:
         largest, term = "", "1.0 / (1.0 + exp(-p[k]))"
-        if model._link == "softmax":
+        if table._link == "softmax":
             term, largest = (
                 "exp(p[k] - most)",
                 f"""  double most = p[0];

@@ -246,7 +246,7 @@ class Reader:
             params = node.get("params", {})
             used = [key for key in cls.used_parameters if key in params]
             value = cls(**{key: self.read(params[key]) for key in used})
-            value.saved_class, value.saved_parameters = node["class"], frozenset(params)
+            value._class_name, value._parameters = node["class"], frozenset(params)
             return value
         if not hasattr(cls, "_get_param_names"):
             return object.__new__(cls)

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -44,7 +44,10 @@ from ..data.text_cells import GAPS
 from ..engine.reference import evaluate, evaluate_table
 from ..maps.base import PLUGINS
 from ..models.gam.functions import exposure_note, input_names, term_values
+from ..models.gam.predictor import AdditivePredictor
+from ..models.shapes import predictor_of
 from ..models.streaming.linear import StreamingLinear
+from ..models.svm.fitted import AdditiveMachine
 from .onnx_tracer import BATCH, Trace, Traced, onnx_type
 
 __all__ = ["register", "to_onnx"]
@@ -59,7 +62,7 @@ def to_onnx(
 
     Parameters
     ----------
-    model : fitted estimator
+    model : fitted estimator, or the predictor of an additive model
     X : array-like
         A row or more, for the number of features and the type (float32 or float64); not looked at
         for models of frames.
@@ -82,7 +85,8 @@ def to_onnx(
         these are ignored; tabs and other blanks are not. A column that is named as an output has
         another name, with a warning.
     """
-    columns = _table_inputs(model) if hasattr(model, "predictor_") else None
+    predictor = predictor_of(model)
+    columns = _table_inputs(predictor) if isinstance(predictor, AdditivePredictor) else None
     if columns is None:
         graph = _to_onnx(model, np.asarray(X[:1]), **options)
     else:
@@ -91,7 +95,7 @@ def to_onnx(
     if feature_names is None:
         feature_names = input_names(model)
     labels = {"feature_names": feature_names, "classes": getattr(model, "classes_", None)}
-    labels["edits"] = getattr(getattr(model, "predictor_", None), "edits", ()) or None
+    labels["edits"] = getattr(predictor, "edits", ()) or None
     labels["note"] = exposure_note(model) or None
     for key, values in labels.items():
         if values is not None:
@@ -105,15 +109,15 @@ def _name_inputs(graph: Any, names: Sequence[str]) -> None:
     places = {item.name: name for item, name in zip(graph.input, names, strict=True)}
     made = {name for node in graph.node for name in node.output}
     made |= {item.name for item in (*graph.output, *graph.initializer)}
-    taken = {old: name for old, name in places.items() if old != name and name in made}
-    for old in taken:
+    clashes = {old: name for old, name in places.items() if old != name and name in made}
+    for old in clashes:
         del places[old]
     for item in graph.input:
         item.name = places.get(item.name, item.name)
     for node in graph.node:
         node.input[:] = [places.get(name, name) for name in node.input]
-    if taken:
-        words = ", ".join(f"{name!r} is the input {old!r}" for old, name in taken.items())
+    if clashes:
+        words = ", ".join(f"{name!r} is the input {old!r}" for old, name in clashes.items())
         warnings.warn(
             f"to_onnx: the graph has other results of the same name as columns: column {words}.",
             stacklevel=3,
@@ -141,7 +145,7 @@ def register(*more: type) -> list[str]:
     ]
     listed = [*(getattr(kernelmaps, name) for name in public), *PLUGINS.values(), *more]
     classes = [cls for cls in listed if isinstance(cls, type) and issubclass(cls, BaseEstimator)]
-    for cls in classes:
+    for cls in (*classes, AdditivePredictor, AdditiveMachine):
         update_registered_converter(
             cls, f"Kernelmaps{cls.__name__}", _shapes, _convert, parser=_parse, overwrite=True
         )
@@ -157,7 +161,7 @@ def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> A
     operator.inputs = inputs
     kind = _real_type(inputs)
     outputs = {"variable": kind}
-    if is_classifier(model):
+    if hasattr(model, "classes_"):
         strings = model.classes_.dtype.kind in "UO"
         outputs = {"label": StringTensorType if strings else Int64TensorType, "scores": kind}
         outputs |= {"probabilities": kind} if hasattr(model, "predict_proba") else {}
@@ -176,8 +180,8 @@ def _real_type(inputs: Any) -> type:
 
 def _shapes(operator: Any) -> None:
     source = operator.inputs[0].type
-    model = operator.raw_operator
-    columns = hasattr(model, "predictor_") and len(operator.inputs) == len(model.predictor_.books)
+    model = predictor_of(operator.raw_operator)
+    columns = isinstance(model, AdditivePredictor) and len(operator.inputs) == len(model.books)
     if not (columns or isinstance(source, FloatTensorType | DoubleTensorType)):
         raise TypeError(
             f"{type(operator.raw_operator).__name__}: ONNX input must be float32 or float64, got "
@@ -190,7 +194,7 @@ def _shapes(operator: Any) -> None:
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
-    model = operator.raw_operator
+    model = predictor_of(operator.raw_operator)
     dtype = np.float64 if _real_type(operator.inputs) is DoubleTensorType else np.float32
 
     def emit(op: str, inputs: list[str], **attributes: Any) -> str:
@@ -250,13 +254,13 @@ def _formula(xp: Trace, model: Any, X: Any) -> list[Traced]:
         scores = scores + np.atleast_1d(model.intercept_).astype(X.dtype)
     else:
         scores = _additive_scores(xp, model, X)
-    if is_classifier(model):
+    if hasattr(model, "classes_"):
         outputs = [_labels(xp, model, scores), scores]
         has_probabilities = hasattr(model, "predict_proba")
         return [*outputs, _probabilities(xp, model, scores)] if has_probabilities else outputs
     link = getattr(model, "_link", "identity")
     if link == "identity":
-        if scores.shape[1] == 1 or not hasattr(model, "predictor_"):
+        if scores.shape[1] == 1 or linear:
             return [scores]
         log_scale = scores[:, 1][:, None]
         scale = xp.node("Exp", [log_scale], log_scale.shape, scores.dtype)
@@ -266,17 +270,17 @@ def _formula(xp: Trace, model: Any, X: Any) -> list[Traced]:
 
 
 def _additive_scores(xp: Trace, model: Any, X: Any) -> Traced:
-    if hasattr(model, "predictor_"):
+    if isinstance(model, AdditivePredictor):
         columns = X
         if not isinstance(X, list):  # one matrix, with the columns that fit left out
             formats = enumerate(model.reader_.columns)
-            columns = [X[:, j][:, None] for j, how in formats if how.features]
+            columns = [X[:, j][:, None] for j, column in formats if column.features]
         return _table_scores(xp, model, columns)
-    curve_terms = model.machine_.curve_terms()
+    curve_terms = model.curve_terms()
     if curve_terms is not None:
         spec, weights, offset = curve_terms
         return evaluate(spec, X, xp=xp) @ weights.reshape(-1, len(offset)) + offset.astype(X.dtype)
-    table, offset = model.machine_.terms_table()
+    table, offset = model.terms_table()
     terms = evaluate_table(table, X, xp)
     by_feature = xp.reshape(terms, (X.shape[0], table.n_features, len(offset)))
     return xp.sum(by_feature, axis=1) + offset.astype(X.dtype)
@@ -333,11 +337,10 @@ def _probabilities(xp: Trace, model: Any, scores: Traced) -> Traced:
 
     Of a softmax link, that of the scores.
     """
-    predictor = getattr(model, "predictor_", None)
-    if predictor is not None and predictor.fitted_loss.link == "softmax" and scores.shape[1] > 1:
+    if getattr(model, "_link", "") == "softmax" and scores.shape[1] > 1:
         return xp.node("Softmax", [scores], scores.shape, scores.dtype, axis=1)
     if getattr(model, "_link", "") == "cumulative logit":
-        below = np.array(model.loss_.thresholds, scores.dtype) - scores
+        below = np.array(model.fitted_loss.thresholds, scores.dtype) - scores
         reached = xp.node("Sigmoid", [below], below.shape, below.dtype)
         ends = [scores * 0, reached, scores * 0 + scores.dtype.type(1)]
         reached = xp.concat(ends, axis=1)
@@ -366,12 +369,11 @@ _LABELS = {"op_domain": "ai.onnx.ml", "op_version": 2}
 _MISSING = rf"(?i)\s*(?:{'|'.join(map(re.escape, GAPS))})\s*"
 
 
-def _table_inputs(model: Any) -> list[tuple[str, Any]] | None:
+def _table_inputs(model: AdditivePredictor) -> list[tuple[str, Any]] | None:
     """Names and types of a column's inputs; None where one matrix of numbers serves."""
-    names = getattr(model, "feature_names_in_", None)
-    books = model.predictor_.books
+    books = model.books
     words = any(book.kind == "category" and not _are_numbers(book.levels) for book in books)
-    if names is None and not words:
+    if not (model.reader.named or words):
         return None
     kinds = {"category": StringTensorType, "number": DoubleTensorType}
     return [(book.name, kinds[book.kind]([None, 1])) for book in books]
@@ -384,9 +386,9 @@ def _are_numbers(levels: Sequence[str]) -> bool:
         return False
 
 
-def _table_scores(xp: Trace, model: Any, columns: Sequence[Traced]) -> Traced:
+def _table_scores(xp: Trace, table: AdditivePredictor, columns: Sequence[Traced]) -> Traced:
     """Scores of rows: shape (rows, outputs). `columns` have the shape (rows, 1) each."""
-    table, functions = model.predictor_, model.predictor_.functions
+    functions = table.functions
     dtype = next((x.dtype for x in columns if x.dtype.kind == "f"), np.dtype(np.float64))
     pairs = zip(table.books, columns, strict=True)
     rows = xp.concat([_numbers(xp, book, column, dtype) for book, column in pairs], axis=1)

@@ -8,7 +8,6 @@ Range of each feature for spline, trigonometric and Hermite bases.
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
@@ -34,43 +33,35 @@ from .._util.devices import (
     is_tensor,
     memory_named,
     namespace_of,
-    numpy_dtype,
     refuse_container,
     refuse_gpu_array,
     to_host,
 )
 from .._util.schema import State, boolean, instance, names, optional, size
-from .._util.sparse import check_sparse, dense, find_not_finite, naming_text
+from .._util.sparse import check_sparse, dense, naming_text
 from .._util.storage import all_or_nothing
-from .._util.threads import in_threads, resolve_threads
+from .._util.threads import resolve_threads, run_in_threads
 from ..certificate import Certificate, rounding_error
 from ..engine import Spec, apply, evaluate, gpu
 from ..engine.apply import apply_array_api, stage_columns
 from ..engine.extent import (
     DOMAIN,
-    EXACT_SIZES,
     OUT_OF_DOMAIN,
     ColumnRange,
     Extent,
-    column_range,
-    describe_negative,
-    describe_not_finite,
-    describe_outside_domain,
-    extent_of,
-    extent_of_rows,
 )
 from ..engine.outputs import output_dtype
 from ..engine.piecewise import table_of
 from ..engine.reference import real_rows
+from ..engine.saved_map import ValueChecks
 from ..engine.table import CODE
-from ..exceptions import OutOfDomainWarning
 from ..kernels import Kernel
 from .codes import Codes
 
 _NATIVE = (np.float32, np.float64, np.uint8, np.uint16)
 
 
-class FeatureMap(TransformerMixin, BaseEstimator, ABC):
+class FeatureMap(ValueChecks, TransformerMixin, BaseEstimator, ABC):
     """A map φ whose inner products approximate a kernel.
 
     Attributes
@@ -96,13 +87,11 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         attributes={"refuses_negative": "_fit_refuses_negative"},
     )
 
-    n_jobs: int | None
     spec_: Spec
     kernel_: Any
     certificate_: Certificate | None = None
-    _known_names: Sequence[str] | None = None  # of the columns, from a file: for messages
-    _warned = False  # whether a warning about values outside the domain was given
-    _non_negative = False  # whether the map is defined for x >= 0 only
+    _class_name = property(lambda self: type(self).__name__)
+    _parameters = property(lambda self: self.get_params())
 
     @property
     def _refuses_negative(self) -> bool | None:
@@ -219,13 +208,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
     def _check_rows(self, X: Any, *, reset: bool) -> tuple[Any, Extent]:
         """Rows as NumPy of a native dtype or CSR, with nothing that φ is not defined for."""
         X = self._native_rows(X, reset=reset)
-        is_csr = sparse.issparse(X)
-        extent = extent_of(X.data, self.n_jobs) if is_csr else extent_of_rows(X, self.n_jobs)
-        place = None if extent.is_finite else find_not_finite(X)
-        if place is not None:
-            raise ValueError(describe_not_finite(type(self).__name__, X[place], *place))
-        self._check_extent(extent.minimum, extent.maximum, X.dtype, reset)
-        return X, extent
+        return X, self._check_values(X, fitting=reset)
 
     def _native_rows(self, X: Any, *, reset: bool) -> Any:
         """Rows as C-ordered NumPy of a native dtype or CSR; their values are not looked at."""
@@ -312,31 +295,6 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
         if self.spec_.family == "piecewise" and self.spec_.numbers["binning"] == CODE:
             raise ValueError("the spec maps codes, not values")
 
-    def _check_domain(self, X: Any, columns: ColumnRange | None = None) -> None:
-        """Nothing by default; additive maps with a learned domain look at the columns.
-
-        `columns` are their ranges, if these are known.
-        """
-
-    def _check_extent(self, low: float, high: float, dtype: np.dtype, fitting: bool) -> None:
-        """Refuse negative values of a map for x >= 0, and sizes whose squares or differences leave
-        the floating-point numbers."""
-        name = type(self).__name__
-        if self._non_negative and low < 0:
-            raise ValueError(describe_negative(name, low, "signed" in self.get_params()))
-        largest = max(abs(low), abs(high))
-        least, most = EXACT_SIZES
-        if np.dtype(dtype) == np.float32:
-            least, most = float(np.finfo(np.float32).tiny), np.inf
-        small = fitting and 0 < largest < least
-        if not small and largest <= most:
-            return
-        what = "no value is larger in size than" if small else "values reach the size"
-        raise ValueError(
-            f"{name}: {what} {largest:g}, outside the sizes {least:g} to "
-            f"{most:g} for which its results are exact. Divide X by a constant of that order."
-        )
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -348,8 +306,6 @@ class FeatureMap(TransformerMixin, BaseEstimator, ABC):
 class MapOfDomain(FeatureMap):
     """A map that knows the ranges of the columns, and what is done with values outside of them."""
 
-    domain_: tuple[np.ndarray, np.ndarray] | None = None
-    out_of_domain: str = "clip"
     _policies = OUT_OF_DOMAIN
 
     def _fit_rows(self, X: Any) -> tuple[Any, Extent]:
@@ -360,37 +316,14 @@ class MapOfDomain(FeatureMap):
         super()._check_state()
         check_choice(self, "out_of_domain", self.out_of_domain, self._policies)
 
-    def _check_domain(self, X: Any, columns: ColumnRange | None = None) -> None:
-        if self.domain_ is None or self.out_of_domain == "extrapolate" or X.shape[0] == 0:
-            return
-        message = describe_outside_domain(
-            type(self).__name__,
-            columns or self._column_range(X),
-            self._domain_for(X.dtype),
-            self.out_of_domain,
-            getattr(self, "feature_names_in_", self._known_names),
-        )
-        if message is not None and not self._warned:
-            self._warned = True
-            warnings.warn(message, OutOfDomainWarning, stacklevel=3)
-
-    def _domain_for(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-        """The domain in the precision of the rows: rounding to float32 leaves no domain."""
-        assert self.domain_ is not None
-        kind = numpy_dtype(dtype)
-        kind = kind if kind.kind == "f" else np.dtype(np.float64)
-        lower, upper = (np.asarray(end).astype(kind).astype(np.float64) for end in self.domain_)
-        return lower, upper
-
-    def _column_range(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Smallest and largest value of each column."""
+    def _column_range(self, X: Any) -> ColumnRange:
         if sparse.issparse(X):
             return min_max_axis(X, axis=0)
         if is_foreign(X):
             xp = namespace_of(X)
             ends = xp.min(X, axis=0), xp.max(X, axis=0)
             return tuple(to_host(xp.astype(end, xp.float64)) for end in ends)
-        return column_range(X, self.n_jobs)
+        return super()._column_range(X)
 
 
 class AdditiveMap(MapOfDomain):
@@ -490,10 +423,10 @@ class AdditiveMap(MapOfDomain):
             limits, exceeded = self._limits_of(other_rows), 2 / (other_rows.shape[0] + 1)
         errors = self._feature_errors(rows[:pairs], rows[pairs:])
         where = "rows like these, if their features are independent"
-        found = float(np.max(np.abs(errors.sum(axis=1)), initial=0.0))
+        largest_error = float(np.max(np.abs(errors.sum(axis=1)), initial=0.0))
         if exceeded > (1 - probability) / 2:
             reason = "too few rows to tell how large values get; say so with largest="
-            return Certificate(np.inf, "absolute", where, reason, probability, found=found)
+            return Certificate(np.inf, "absolute", where, reason, probability, found=largest_error)
         bound = self._feature_bound(limits)
         if output_dtype(X.dtype) == np.float32:
             columns = int(np.max(self._columns_per_feature()))
@@ -508,7 +441,7 @@ class AdditiveMap(MapOfDomain):
             f"{where} (at most {worst:.3g} for all with values up to {np.max(limits):.3g})",
             f"Bernstein's inequality, moments from {pairs} pairs of rows",
             probability,
-            found=found,
+            found=largest_error,
         )
 
     @property
@@ -682,7 +615,7 @@ def positive_range(X: Any, n_jobs: int | None = None) -> tuple[float, float]:
             small.append(sizes[(sizes <= threshold) & (sizes > 0)])
         return np.concatenate(small), count, largest
 
-    parts = in_threads(find_small, values.size, n_jobs, _GRAIN)
+    parts = run_in_threads(find_small, values.size, n_jobs, _GRAIN)
     small = np.concatenate([part[0] for part in parts]) if parts else np.empty(0)
     count, largest = sum(part[1] for part in parts), max((part[2] for part in parts), default=0.0)
     if count == 0:

@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy  # whose parts are loaded when they are used
 
 from .._util.display import plain_number, signed_number, write_numbers
+from .._util.lazy import scipy
 
 _LARGEST = 1e3  # critical value that is searched up to: that of few rows and many points
 
@@ -84,13 +84,18 @@ def tabulated_importance(values: np.ndarray, weight: np.ndarray) -> float:
     return float(importance_of(variances))
 
 
+def predictor_of(model: Any) -> Any:
+    """The fitted object of an additive model; of anything else, itself."""
+    return getattr(model, "predictor_", getattr(model, "machine_", model))
+
+
 def score_name(model: Any, target: str = "prediction", output: int | None = None) -> str:
     """What the scores of a fitted model are: "log-odds of class Yes", say.
 
     That is of all outputs, or of one of several.
     """
     classes, link = getattr(model, "classes_", None), getattr(model, "_link", "")
-    if getattr(model, "_of_times", False):
+    if getattr(model, "_is_survival", False):
         return "log hazard"
     if classes is None:
         name = {"log": f"logarithm of {target}", "logit": f"log-odds of {target}"}.get(link, target)

@@ -18,7 +18,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy  # whose parts are loaded when they are used
+
+from .._util.lazy import scipy
 
 # The largest j whose sum is computed, and terms of it: those beyond are below e⁻³⁷ of the largest.
 # The correction of Stirling's formula is 10⁻³ there, and falls with 1/j.

@@ -237,8 +237,8 @@ def _extent(xp: Any, spec: Spec, X: Any, dtype: np.dtype) -> Extent:
         return Extent(0.0, 1.0, 1.0)
     if bounded or (log and dtype == np.float32):
         # Tables end before the last octave; `check` tells of values in it.
-        most = float(limits.max) / 2
-        return Extent(-most, most, float(limits.tiny))
+        largest = float(limits.max) / 2
+        return Extent(-largest, largest, float(limits.tiny))
     size = xp.abs(X)
     least = xp.min(xp.where(size > 0, size, xp.full_like(size, xp.inf)))
     return Extent(float(xp.min(X)), float(xp.max(X)), float(least))
@@ -294,8 +294,7 @@ def _linear(xp: Any, spec: Spec, X: Any) -> Any:
     """Fourier features and projections, without a copy of the angles."""
     if "lower" in spec.arrays:
         X = xp.clip(X, _constant(xp, spec, "lower", X), _constant(xp, spec, "upper", X))
-    by_matrix = spec.numbers["operator"] == "matrix"
-    Z = _product(X, _constant(xp, spec, "matrix", X)) if by_matrix else project(xp, spec, X)
+    Z = _product(X, _matrix_on(xp, spec, X.shape[1], X.dtype, device_of(X)))
     if spec.family == "projection":
         return Z
     if spec.numbers["paired"]:
@@ -314,6 +313,14 @@ def _linear(xp: Any, spec: Spec, X: Any) -> Any:
 
 def _product(A: Any, B: Any) -> Any:
     return multiply(A, B) if is_tensor(A) else A @ B  # NumPy's in the tests, which have no GPU
+
+
+@lru_cache(maxsize=32)
+def _matrix_on(xp: Any, spec: Spec, width: int, dtype: Any, device: Any) -> Any:
+    """The matrix of a projection; fast transforms would read all rows at each of their steps."""
+    if spec.numbers["operator"] == "matrix":
+        return _constant_on(xp, spec, "matrix", dtype, device)
+    return project(xp, spec, xp.eye(width, dtype=dtype, device=device))
 
 
 def _constant(xp: Any, spec: Spec, name: str, X: Any) -> Any:

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...engine.table import EDGES, Table
+from ..shapes import predictor_of
 from .codebooks import OTHER, Codebook, with_ends
 
 STRAIGHT = ("linear", "parametric")  # kinds of terms that go on beyond the training rows
@@ -33,10 +34,10 @@ def input_names(model: Any) -> Sequence[str] | None:
 
     Those of a GAM are the columns that it reads: a date as its trend and its periodic parts.
     """
-    names = getattr(model, "feature_names_in_", None)
-    if names is None or not hasattr(model, "predictor_"):
-        return names
-    return [book.name for book in model.predictor_.books]
+    model = predictor_of(model)
+    if not hasattr(model, "books"):
+        return getattr(model, "feature_names_in_", None)
+    return [book.name for book in model.books] if model.reader.named else None
 
 
 def exposure_note(model: Any) -> str:

@@ -2,7 +2,7 @@
 
 Estimators hold it and delegate to it, files store it, and `kernelmaps predict`, the exports and the
 explanations take it. It needs NumPy alone to be loaded and to score a few rows of numbers, and
-pyarrow for tables; of SciPy, no part is loaded. A command that predicts few rows would otherwise
+pyarrow for tables. A command that predicts few rows would otherwise
 spend most of its time on imports.
 """
 
@@ -206,10 +206,6 @@ class LevelPosterior:
         for loading, direction in zip(self.loadings, self.directions, strict=True):
             if loading.shape[1] != direction.shape[1]:
                 raise SchemaError("the posterior of levels has other directions than loadings")
-
-    def shared_deviations(self, output: int, codes: np.ndarray) -> np.ndarray:
-        """Coefficients of ξ for rows with these codes."""
-        return self.loadings[output][codes].astype(np.float64) @ self.directions[output].T
 
 
 @record
@@ -431,7 +427,7 @@ class AdditivePredictor:
     @property
     def estimator(self) -> str:
         """The name of the estimator that predicts in the same way."""
-        if self._of_times:
+        if self._is_survival:
             return "AdditiveSurvival"
         return "AdditiveRegressor" if self.classes is None else "AdditiveClassifier"
 
@@ -439,10 +435,10 @@ class AdditivePredictor:
     def fitted_loss(self) -> Loss:
         """The loss as an object, with the parameter that was estimated."""
         of_labels = self.classes is not None
-        return find_loss(self.estimator, self.loss, of_labels, GAM, self._of_times)
+        return find_loss(self.estimator, self.loss, of_labels, GAM, self._is_survival)
 
     @property
-    def _of_times(self) -> bool:
+    def _is_survival(self) -> bool:
         loss = LOSSES.get(self.loss) if isinstance(self.loss, str) else self.loss
         return loss is not None and loss.of_times
 
@@ -474,6 +470,15 @@ class AdditivePredictor:
     def reader_(self) -> TableReader:
         """How columns are read, under the name that the estimator has for it."""
         return self.reader
+
+    @property
+    def n_features_in_(self) -> int:
+        """Columns of rows."""
+        return len(self.reader.columns)
+
+    @property
+    def _link(self) -> str:
+        return self.fitted_loss.link
 
     @property
     def classes_(self) -> np.ndarray:
@@ -699,7 +704,8 @@ class AdditivePredictor:
             for k, factor in enumerate(factors):
                 deviations = design @ factor
                 if levels is not None:
-                    deviations += levels.shared_deviations(k, codes[rows])
+                    loadings = levels.loadings[k][codes[rows]].astype(np.float64)
+                    deviations += loadings @ levels.directions[k].T
                 yield rows, k, deviations
 
     def _missed_by_ends(self, columns: Sequence[Column]) -> np.ndarray:
@@ -786,9 +792,9 @@ def check_exposure_has_use(loss: Loss) -> None:
         )
 
 
-def warn_without_exposure(model: Any, call: str, *given: Any) -> None:
+def warn_without_exposure(model: Any, call: str, *values: Any) -> None:
     """Warn if a model was fitted with exposures or offsets, and a call has none."""
-    if getattr(model, "_exposed", False) and all(item is None for item in given):
+    if getattr(model, "_exposed", False) and all(item is None for item in values):
         had = "an offset" if model._of_labels else "an exposure or an offset"
         problem = f"{call}: the model was fitted with {had}, and none is given: pass"
         warnings.warn(f"{problem} exposure= or offset=.", UserWarning, stacklevel=3)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy  # whose parts are loaded when they are used
 
+from ..._util.lazy import scipy
 from ..._util.sparse import dense, is_sparse
 from ..._util.threads import cached_property
 from ...engine import Spec, apply

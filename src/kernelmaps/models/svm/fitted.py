@@ -1,13 +1,12 @@
 """The fitted model of additive support vector machines: a sum of one-dimensional functions.
 
 Estimators hold an `AdditiveMachine`, files store it, and `kernelmaps predict` reads nothing else:
-NumPy alone is needed to load it and to score a few rows; of SciPy, no part is loaded.
+NumPy alone is needed to load it and to score a few rows.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,18 +14,17 @@ import numpy as np
 
 from ..._util import schema
 from ..._util.compiling import interpreted, make_read_only
-from ..._util.sparse import dense, find_not_finite, is_sparse
-from ..._util.threads import cached_property, in_threads
+from ..._util.sparse import dense, is_sparse
+from ..._util.threads import cached_property, run_in_threads
 from ...engine import Spec, apply, code_spec, extent
 from ...engine.apply import sums_array_api
 from ...engine.families import CURVES
 from ...engine.outputs import check_loop
 from ...engine.piecewise import spec_of
 from ...engine.reference import tabulate_codes
-from ...engine.spec import check_width
+from ...engine.saved_map import SavedMap
 from ...engine.table import CODE, Table
 from ...engine.tabulated import has_table, n_columns, zero_at_zero
-from ...exceptions import OutOfDomainWarning
 from ..decision import best_codes, class_probabilities, sigmoid
 from ..rows.map_bands import bands_of
 from ..shapes import ShapeFunction, importance_of
@@ -87,75 +85,6 @@ class FittedMap:
         rows, extent = self.feature_map._check_rows(X, reset=False)
         self.feature_map._check_domain(rows, extent.columns)
         return rows
-
-
-class SavedMap:
-    """The fitted map of a file that is read to predict: its spec, and what it says of values.
-
-    Neither scikit-learn nor a compiler is imported. Values that the map refuses, or that are
-    outside its domain, are spoken of in its words.
-    """
-
-    saved_class: str  # name of the class that was saved, for messages
-    saved_parameters: frozenset[str]  # names of its parameters
-    used_parameters = ("out_of_domain",)
-    _state: ClassVar[schema.State] = schema.State(
-        required={"spec_": schema.instance((Spec,)), "n_features_in_": schema.size("features")},
-        allowed={
-            "domain_": schema.optional(extent.DOMAIN),
-            "feature_names_in_": schema.names,
-            "refuses_negative": schema.boolean,
-        },
-    )
-    spec_: Spec
-    n_features_in_: int
-    domain_: tuple[np.ndarray, np.ndarray] | None = None
-    feature_names_in_: np.ndarray | None = None
-    refuses_negative: bool | None = None
-    _known_names: Sequence[str] | None = None  # of a file or a model, if the map has none itself
-    _warned = False
-
-    def __init__(self, out_of_domain: str = "clip") -> None:
-        self.out_of_domain = out_of_domain
-
-    @classmethod
-    def entries_to_read(cls, entries: dict[str, Any]) -> dict[str, Any]:
-        """The spec, which alone determines the map, and what concerns the values of rows."""
-        stated = {**cls._state.required, **cls._state.allowed}
-        return {key: item for key, item in entries.items() if key in stated}
-
-    def check(self, X: np.ndarray) -> None:
-        """Refuse values of float64 rows, or warn of them, in the words of the map."""
-        name, largest = self.saved_class, extent.EXACT_SIZES[1]
-        low, high = extent.column_range(X)
-        place = find_not_finite(X)
-        if place is not None:
-            raise ValueError(extent.describe_not_finite(name, X[place], *place))
-        if self.refuses_negative and (low < 0).any():
-            has_signed = "signed" in self.saved_parameters
-            raise ValueError(extent.describe_negative(name, float(low.min()), has_signed))
-        if max(-low.min(), high.max()) > largest:
-            raise ValueError(
-                f"{name}: values beyond ±{largest:g} leave the sizes for which its results are "
-                "exact. Divide X by a constant of that order."
-            )
-        if self.domain_ is None or self.out_of_domain == "extrapolate":
-            return
-        lower, upper = (np.asarray(end, np.float64) for end in self.domain_)
-        names = self._known_names if self.feature_names_in_ is None else self.feature_names_in_
-        message = extent.describe_outside_domain(
-            self.saved_class, (low, high), (lower, upper), self.out_of_domain, names
-        )
-        if message is not None and not self._warned:
-            self._warned = True
-            warnings.warn(message, OutOfDomainWarning, stacklevel=2)
-
-    def _check_state(self) -> None:
-        if self.refuses_negative is None:  # columns differ in it: the map itself knows which
-            raise ValueError("refuses_negative is not stated")
-        if self.out_of_domain not in ("auto", *extent.OUT_OF_DOMAIN):
-            raise ValueError("out_of_domain is unknown")
-        check_width(self.spec_, self.n_features_in_)
 
 
 @schema.record
@@ -320,6 +249,11 @@ class AdditiveMachine:
     def estimator(self) -> str:
         """The name of the estimator that predicts in the same way."""
         return "AdditiveSVR" if self.classes is None else "AdditiveSVC"
+
+    @property
+    def _pairwise(self) -> bool:
+        """Whether outputs are pairs of classes."""
+        return self.outputs == "pairs"
 
     @property
     def feature_map_(self) -> Any:
@@ -623,8 +557,8 @@ def sum_weighted(bands: Table, weights: np.ndarray) -> Table:
 
 def add_sums(table: Any, X: Any, out: np.ndarray, n_jobs: int | None = None) -> None:
     """Add the sums of a table over the features to `out`."""
-    from ...engine.table.dot import BLOCK, dot_dense, dot_stored, sum_workspace
-    from ...engine.table.locate import stored_rows
+    from ...engine.table.dot import BLOCK, TILE, SumWorkspace, dot_dense, dot_stored
+    from ...engine.table.locate import locations_for, stored_rows
 
     check_loop(X, table.features, out, (X.shape[0], table.outputs))
     grain = max(1, _GRAIN // (X.shape[1] * out.shape[1]))
@@ -633,7 +567,8 @@ def add_sums(table: Any, X: Any, out: np.ndarray, n_jobs: int | None = None) -> 
     loop = dot_stored if stored else dot_dense
 
     def work(begin: int, end: int) -> None:
-        loop(table, rows, sum_workspace(table), begin, end, flat)
+        sums = np.zeros(table.values.n_columns, table.values.coef.dtype)
+        loop(table, rows, SumWorkspace(locations_for(TILE), sums), begin, end, flat)
 
     # Every part of dense rows reads the whole table once for each of its blocks.
-    in_threads(work, X.shape[0], n_jobs, grain, 1 if stored else BLOCK)
+    run_in_threads(work, X.shape[0], n_jobs, grain, 1 if stored else BLOCK)

@@ -1,11 +1,11 @@
-"""pyarrow, which is imported when something of it is used first: arrays of numbers need none."""
+"""Packages that are imported when something of them is used first: arrays of numbers need none."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["arrow_csv", "pa", "pc"]
+__all__ = ["arrow_csv", "pa", "pc", "scipy"]
 
 
 class _Module:
@@ -22,5 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.csv as arrow_csv
+    import scipy
 else:
     pa, pc, arrow_csv = map(_Module, ("pyarrow", "pyarrow.compute", "pyarrow.csv"))
+    scipy = _Module("scipy")
