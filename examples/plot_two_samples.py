@@ -16,7 +16,7 @@ import numpy as np
 import kernelmaps as km
 
 rng = np.random.default_rng(0)
-feature_map = km.RandomFourierMap(km.kernels.Gaussian(1.0), 200, random_state=0).fit(
+feature_map = km.RandomFourierMap(km.kernels.Gaussian(1.0), 100, random_state=0).fit(
     np.zeros((1, 1))
 )
 
@@ -75,7 +75,7 @@ axes[0].set(xlabel="MMD² of 300 and 300 rows", ylabel="permutations")
 # Share of tests that reject at the level of 5 %, by the number of rows. For two normal samples it
 # is the level itself, whatever the number of rows and columns.
 
-sizes, trials = [50, 100, 200, 400], 30
+sizes, trials = [50, 100, 200, 400], 60
 for name, draw, color in (("normal", normal, "C0"), ("Laplace", laplace, "C1")):
     shares = []
     for n in sizes:

@@ -220,7 +220,7 @@ def test_single_precision_rows_far_from_zero(seed):
 
 
 @pytest.mark.parametrize("constant", [0.0, 1e17, -1e17, 1e140])
-@pytest.mark.parametrize("feature_map", [km.SplineMap(), km.TrigonometricMap(), km.HermiteMap()])
+@pytest.mark.parametrize("feature_map", [km.SplineMap(), km.TrigonometricMap(2), km.HermiteMap()])
 def test_large_constants_and_nearly_constant_columns(feature_map, constant, seed, request):
     X, score = data(seed)
     y = score > np.median(score)
