@@ -49,9 +49,10 @@ clean:
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment that has an extra is marked by a stamp, so that nothing is installed twice;
-# a change of pyproject.toml makes every stamp old.
+# a change of pyproject.toml makes every stamp old. Bytecode is written when a module is first
+# imported: compiling all of them takes a minute, those that the tests import a quarter of that.
 $(VENV)/.ready-%: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable ".[$*]"
+	$(BIN)/python -m pip install --quiet --no-compile --editable ".[$*]"
 	@touch $@
 
 $(BIN)/python:

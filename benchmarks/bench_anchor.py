@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 import kernelmaps as km
-from kernelmaps._util.threads import in_threads
+from kernelmaps._util.threads import run_in_threads
 from kernelmaps.engine.encode import encode_within
 
 from .harness import Bench, Goal
@@ -44,7 +44,7 @@ def encoding_rows(bench: Bench) -> None:
     target = np.empty_like(X)
 
     def copy(n_jobs: int) -> None:
-        in_threads(lambda a, b: np.copyto(target[a:b], X[a:b]), len(X), n_jobs)
+        run_in_threads(lambda a, b: np.copyto(target[a:b], X[a:b]), len(X), n_jobs)
 
     for words, options in KINDS.items():
         # Fitted to some rows (k-means of 784 columns takes its time), and to the whole range.

@@ -129,7 +129,7 @@ def readable(monkeypatch):
 
 _READABLE = (
     "benchmarks", "cli", "engine/test_gpu.py", "evaluation", "exports", "maps", "models/gam",
-    "plots",
+    "models/svm", "plots",
 )  # fmt: skip
 
 
@@ -152,18 +152,34 @@ def drawn_weights(monkeypatch):
     monkeypatch.setattr("kernelmaps.models.svm.training.solve_group", draw_weights)
 
 
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Pictures stay empty in tests of what is printed beside them."""
+    from kernelmaps.plots.panels import PanelDisplay
+
+    monkeypatch.setattr(PanelDisplay, "save", lambda self, path: path.touch())
+
+
+# Boosting of five trees, and GAMs whose smoothing is given: both took most of the time.
+_QUICK = {"boosting": {"max_iter": 5}, "gam": {"smoothing": 1.0}}
+
+
 @pytest.fixture(scope="module")
-def few_trees():
-    """Comparisons have gradient boosting of five trees, which took half of their time.
+def quick_baselines():
+    """How good the baselines of a comparison are is not the business of its tests."""
+    from kernelmaps.evaluation import comparison
 
-    How good a hundred are is scikit-learn's business. The fixture is the function of before.
-    """
-    from kernelmaps.evaluation import methods
+    plain = comparison.baselines
 
-    plain = methods._boosting
+    def quick(*arguments, **options):
+        methods = plain(*arguments, **options)
+        for method in methods:
+            method.pipeline[-1].set_params(**_QUICK.get(method.kind, {}))
+        return methods
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(methods, "_boosting", lambda task: plain(task).set_params(max_iter=5))
-        yield plain
+        patch.setattr(comparison, "baselines", quick)
+        yield
 
 
 @pytest.fixture(scope="module")

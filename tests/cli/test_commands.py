@@ -21,7 +21,7 @@ from kernelmaps.evaluation import comparison
 from kernelmaps.export.files import open_info
 from kernelmaps.models.svm import fitted as svm_fitted
 
-pytestmark = pytest.mark.usefixtures("few_trees")
+pytestmark = pytest.mark.usefixtures("quick_baselines")
 
 COMMANDS = ["demo", "compare", "choose", "fit", "predict", "evaluate", "export", "explain"]
 
@@ -175,6 +175,7 @@ def test_choose_that_nothing_holds_is_an_exit_code_and_proposes_relative_errors(
 # ---- models -------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_fit_predict_and_info_on_a_table_of_ones_own(csv, ridge, tmp_path):
     out = tmp_path / "predictions.csv"
     run("predict", ridge, csv, "--out", out)
@@ -639,6 +640,7 @@ def documented_examples(command):
     return [shlex.split(" ".join(line.split()))[1:] for line in found]
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "export", "explain"])
 def test_documented_examples_run(command, frame, tmp_path, monkeypatch):
     """With the names of files that they use; an additive model stands for the model."""

@@ -18,7 +18,6 @@ from kernelmaps.data import tables
 from kernelmaps.data.files import CsvFile, ParquetFile
 from kernelmaps.exceptions import SuspectColumnWarning
 from kernelmaps.export.files import open_info
-from kernelmaps.plots.panels import PanelDisplay
 
 N = 400
 
@@ -101,12 +100,6 @@ def tips(rides, tmp_path_factory):
     return path
 
 
-@pytest.fixture
-def undrawn(monkeypatch):
-    """Pictures stay empty in tests of what is printed beside them."""
-    monkeypatch.setattr(PanelDisplay, "save", lambda self, path: path.touch())
-
-
 def test_any_csv_is_fitted_and_what_was_decided_is_said(rides, tmp_path):
     out = tmp_path / "m.kmap"
     result = invoke("fit", rides, "-t", "fare", "--drop", "tip", "-o", out)
@@ -153,7 +146,8 @@ def test_explain_shows_curves_levels_and_pairs(tmp_path):
         if area and columns["city"][k] == "Bern":
             columns["fare"][k] = str(float(columns["fare"][k]) + 0.1 * float(area))
     rides = write(tmp_path / "rides.csv", columns)
-    run("fit", rides, "-t", "fare", "--drop", "tip,when", "--interactions", "city:area", "-o", out)
+    run("fit", rides, "-t", "fare", "--drop", "tip,when", "--interactions", "city:area", "-o", out,
+        "--holdout", "none")  # fmt: skip
     shown = run("explain", out, "-o", tmp_path / "s.png")
     assert "Bern +" in shown
     assert "▁" in shown
@@ -224,6 +218,7 @@ def test_options_reach_the_model(rides, tmp_path):
         "fit", rides, "-t", "fare", "--drop", "tip", "-o", out,
         "--terms", "city=none,when (hour)=periodic:12",
         "--constraints", "area=increasing+concave", "--loss", "absolute_error",
+        "--holdout", "none",
     )  # fmt: skip
     fitted = km.load(out)
     assert "city" not in fitted.term_names_
@@ -233,6 +228,7 @@ def test_options_reach_the_model(rides, tmp_path):
     area = {shape.name: shape for shape in fitted.shape_functions_}["area"]
     assert (np.diff(area.values) >= 0).all()
     pair = ["--interactions", "city:area", "--constraints", "city:area=decreasing in area"]
+    pair += ["--holdout", "none"]
     run("fit", rides, "-t", "fare", "--drop", "tip,when", "-o", out, *pair)
     assert km.load(out).constraints == {("city", "area"): ("decreasing in area",)}
 
@@ -322,7 +318,7 @@ def labelled(path, labels, n=90):
 @pytest.mark.usefixtures("undrawn")
 def test_explain_of_many_classes_names_the_one_that_it_shows(tmp_path):
     path = labelled(tmp_path / "d.csv", lambda n: [f"c{k % 13 // 2}" for k in range(n)])
-    run("fit", path, "-t", "t", "-o", tmp_path / "m.kmap")
+    run("fit", path, "-t", "t", "-o", tmp_path / "m.kmap", "--holdout", "none")
     explain = ["explain", tmp_path / "m.kmap", "-o", tmp_path / "s.png"]
     shown = run(*explain)
     assert "effect on c0" in shown
@@ -412,6 +408,7 @@ def test_a_table_is_exported_as_tables_of_effects(model, rides, tmp_path):
                        "--step", step)  # fmt: skip
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_table_is_edited(model, rides, tmp_path):
     out = tmp_path / "edited.kmap"
     options = ["--term", "area", "--effect", "0", "--between", "60,80"]
@@ -434,6 +431,7 @@ def test_a_table_is_edited(model, rides, tmp_path):
     assert_refused(2, "--between must be numbers with commas", "edit", model, out, *ends)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_commands_of_the_tutorial_run(tmp_path, monkeypatch):
     """On the files that its first block of Python writes."""
     folder = Path(__file__).parents[2] / "docs" / "tutorials"
@@ -641,7 +639,8 @@ def test_the_latest_rows_are_held_out_where_a_date_orders_them(sales, tmp_path):
 
 def test_weekdays_and_months_have_names(sales, tmp_path):
     out, page = tmp_path / "m.kmap", tmp_path / "p.html"
-    run("fit", sales, "-t", "sold", "--interactions", "day (weekday):shop", "-o", out)
+    run("fit", sales, "-t", "sold", "--interactions", "day (weekday):shop", "-o", out,
+        "--holdout", "none")  # fmt: skip
     shown = run("explain", out, "-o", tmp_path / "s.svg")
     line = next(line for line in shown.splitlines() if line.split()[:2] == ["day", "(weekday)"])
     assert all(f"{day} " in line for day in ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"))

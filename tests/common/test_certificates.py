@@ -197,6 +197,7 @@ def test_series_down_to_zero(make, scale, seed):
     check_map(make(4, scale=scale).fit(X), 1.0, seed)
 
 
+@pytest.mark.usefixtures("readable")
 @pytest.mark.parametrize("kernel", [Gaussian(0.5), lambda lag: 1 / (1 + lag**2)], ids=["g", "own"])
 def test_stationary_maps(kernel, seed):
     X = np.random.default_rng(seed).uniform(2, 3, (50, 2))

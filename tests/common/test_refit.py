@@ -32,6 +32,7 @@ def assert_forgets(model, change=None):
         np.testing.assert_array_equal(np.asarray(found), np.asarray(wanted))
 
 
+@pytest.mark.usefixtures("readable")
 @pytest.mark.filterwarnings("ignore")  # what rows so few and small give rise to, in both fits
 @pytest.mark.parametrize("name", MAPS)
 def test_maps(name):

@@ -133,9 +133,9 @@ def test_nan_is_refused_here_and_nan_elsewhere(name, tmp_path):
 
 def test_octaves_end_where_the_table_ends():
     """Values beyond the octaves of a table are clipped to them, compiled and readable."""
-    coef = np.random.default_rng(0).standard_normal((4 * 8, 4, 3))
+    coef = np.random.default_rng(0).standard_normal((4 * 8, 6, 3))
     table = Table.build(
-        LOG2, 3, [coef], [0], origin=[-2.0], resolution=[3.0], clip_high=np.array([4.0])
+        LOG2, 5, [coef], [0], origin=[-2.0], resolution=[3.0], clip_high=np.array([4.0])
     )
     X = np.array([1e-3, 0.25, 0.3, 1.0, 3.9, 4.0, 5.0, 1e9])[:, None]
     found = km.engine.apply(spec_of(table), X)

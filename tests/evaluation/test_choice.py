@@ -20,7 +20,7 @@ COSINES = {"families": ["HomogeneousMap"], "progress": False}
 
 @pytest.fixture(scope="module")
 def X():
-    return km.datasets.make_histograms(600, 10, random_state=0)[0]
+    return km.datasets.make_histograms(240, 10, random_state=0)[0]
 
 
 def test_the_smallest_size_that_holds_is_chosen(X):
@@ -35,16 +35,16 @@ def test_the_smallest_size_that_holds_is_chosen(X):
 
 def test_evidence_is_the_error_on_rows_that_the_map_has_not_seen(X):
     choice = km.choose(X, "chi2", max_error=0.05, random_state=3, **COSINES)
-    order = np.random.default_rng(3).permutation(600)
+    order = np.random.default_rng(3).permutation(240)
     parts = []
-    for held, seen in ((order[:300], order[300:]), (order[300:], order[:300])):
+    for held, seen in ((order[:120], order[120:]), (order[120:], order[:120])):
         map_ = eval(choice.code(), {"km": km}).fit(X[seen])
         parts.append(km.kernel_error(map_, X[held]))
     assert choice.evidence.max == pytest.approx(max(e.max for e in parts), rel=1e-9)
     squares = [e.rms**2 for e in parts]
     assert choice.evidence.rms == pytest.approx(np.sqrt(np.mean(squares)), rel=1e-9)
     assert choice.evidence.bias == pytest.approx(np.mean([e.bias for e in parts]), rel=1e-9)
-    assert choice.evidence.n_pairs == 2 * 300**2
+    assert choice.evidence.n_pairs == 2 * 120**2
     assert choice.evidence.certificate == choice.map.certificate_
     # Certificates of some maps take longer than all measurements together.
     assert all(item.certificate is None for item in choice.rejected)
@@ -216,7 +216,7 @@ def test_the_bound_holds_on_fresh_rows():
     """Chosen on two thirds, checked on the others: 12 cases, at most one failure."""
     held = []
     for seed in range(4):
-        X, _ = km.datasets.make_histograms(600, 10, 3, random_state=seed)
+        X, _ = km.datasets.make_histograms(300, 10, 3, random_state=seed)
         for kernel, tolerance in (
             ("chi2", 0.02),
             ("intersection", 0.1),
@@ -224,10 +224,10 @@ def test_the_bound_holds_on_fresh_rows():
         ):
             families = ["HomogeneousMap", "RandomFourierMap"]
             choice = km.choose(
-                X[:400], kernel, max_error=tolerance, families=families, random_state=seed,
+                X[:200], kernel, max_error=tolerance, families=families, random_state=seed,
                 progress=False,
             )  # fmt: skip
-            held.append(km.kernel_error(choice.map, X[400:], kernel=kernel).max <= tolerance)
+            held.append(km.kernel_error(choice.map, X[200:], kernel=kernel).max <= tolerance)
     assert sum(held) >= 11
 
 

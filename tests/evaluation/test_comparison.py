@@ -18,7 +18,7 @@ from kernelmaps.evaluation.candidates import candidates, expression, fit_kernel,
 from kernelmaps.evaluation.results import Comparison, make_frame, tied
 from kernelmaps.exceptions import SuspectColumnWarning
 
-pytestmark = pytest.mark.usefixtures("few_trees")
+pytestmark = pytest.mark.usefixtures("quick_baselines")
 
 QUICK = {"maps": ["HomogeneousMap"], "kernels": ["chi2"], "sizes": [3, 7], "C": 10.0}
 

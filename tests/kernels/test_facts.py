@@ -8,6 +8,7 @@ from scipy import sparse
 
 import kernelmaps as km
 from kernelmaps.evaluation.candidates import fit_kernel
+from kernelmaps.export.classes import listed_class
 from kernelmaps.kernels import (
     Additive,
     Cauchy,
@@ -21,7 +22,7 @@ from kernelmaps.kernels import (
     intersection,
     register,
 )
-from kernelmaps.kernels.registry import KNOWN, kernel_class
+from kernelmaps.kernels.registry import KNOWN
 from kernelmaps.kernels.stationary import fit_length
 
 STATIONARY = [Gaussian(), Laplacian(), Cauchy(), Matern(2.5)]
@@ -103,7 +104,7 @@ def test_a_registered_kernel_is_found_by_name():
         get("cosine_of_the_tests")
     register(Wave, "cosine_of_the_tests")
     assert get("cosine_of_the_tests") == Wave()
-    assert kernel_class("Wave") is Wave
+    assert listed_class("Wave") is Wave
     assert register(Wave, "cosine_of_the_tests") is Wave  # twice is no mistake
     with pytest.raises(ValueError, match="there is a kernel 'gaussian' already"):
         register(Wave, "gaussian")

@@ -6,6 +6,7 @@ from scipy import fft, sparse, stats
 from scipy.linalg import hadamard
 
 import kernelmaps as km
+from kernelmaps._util.compiling import make_read_only
 from kernelmaps.design.random_features import haar
 from kernelmaps.engine import apply, evaluate, record_paths
 from kernelmaps.kernels import Cauchy, Gaussian, Matern
@@ -90,8 +91,8 @@ def test_fast_transform_is_sylvesters_matrix(seed):
 
     for p in (1, 2, 4, 8, 32, 256):
         x, out = np.random.default_rng(seed).normal(size=(1, p)), np.empty((1, p))
-        signs, starts = np.ones((1, 1, p), np.int8), np.array([0, p])
-        plain = _joint_loops.Transform(signs, starts, np.arange(p), np.ones(p))
+        signs, rows = make_read_only(np.ones((1, 1, p), np.int8)), make_read_only(np.arange(p))
+        plain = _joint_loops.Transform(signs, np.array([0, p]), rows, np.ones(p))
         _joint_loops.transform_rows(x, plain, _joint_loops.workspace_for(plain, x.dtype), 0, out)
         np.testing.assert_allclose(out[0], hadamard(p) @ x[0], atol=1e-12 * p)
 

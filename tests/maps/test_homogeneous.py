@@ -43,7 +43,6 @@ def test_even_sizes_leave_out_the_constant():
     assert fitted.transform(GRID).shape[1] == 4
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("kernel", ["chi2", "intersection", "jensen_shannon"])
 def test_error_on_the_digits_falls_and_stays_below_that_of_other_periods(kernel):
     """On rows that the period was not chosen on, hence the tolerance."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
+from scipy import sparse, stats
 from sklearn.kernel_approximation import Nystroem
 
 import kernelmaps as km
@@ -119,18 +119,19 @@ def test_random_pivots_come_near_to_the_best_error(seed):
 
 
 def test_blocks_of_random_pivots_are_draws_one_after_another(seed):
-    """Each pair has the probability Σ p_i p_(j | i) over both orders, within 5 standard errors."""
+    """Each pair has the probability Σ p_i p_(j | i) over both orders, by Pearson's test."""
     rng = np.random.default_rng(seed)
     X = np.array([[0.0], [0.3], [0.5], [2.0]])
     gram = km.kernels.Gaussian(0.5)(X)
     first = np.full(4, 0.25)
     rest = 1 - gram**2  # the residual of j after the pivot i
     probability = first[:, None] * rest / rest.sum(axis=1, keepdims=True)
-    draws = [draw_pivots(km.kernels.Gaussian(0.5), X, 2, rng) for _ in range(2000)]
-    for i, j in [(0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3)]:
-        p = probability[i, j] + probability[j, i]
-        share = np.mean([list(pair) == [i, j] for pair in draws])
-        assert abs(share - p) <= 5 * np.sqrt(p * (1 - p) / 2000)
+    draws = [draw_pivots(km.kernels.Gaussian(0.5), X, 2, rng) for _ in range(1000)]
+    pairs = np.triu_indices(4, 1)
+    count = [sum(list(pair) == [i, j] for pair in draws) for i, j in zip(*pairs, strict=True)]
+    expected = 1000 * (probability + probability.T)[pairs]
+    # 1000 pairs tell 1 − k from 1 − k² half of the time, as shares within 5 standard errors do.
+    assert np.sum((count - expected) ** 2 / expected) < stats.chi2.isf(1e-6, 5)
 
 
 def test_random_pivots_find_the_rows_that_uniform_draws_miss(seed):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 # They show maps of many kinds, each of which would be compiled for them alone.
-pytestmark = pytest.mark.usefixtures("few_trees", "readable")
+pytestmark = pytest.mark.usefixtures("quick_baselines", "readable")
 
 ROOT = Path(__file__).parents[2]
 PAGES = [

@@ -16,7 +16,7 @@ MAP_SETTINGS: dict[str, dict[str, Any]] = {
     "ChebyshevMap": {"n_components": 4},
     "SeriesMap": {"n_components": 4},
     "SplineMap": {"n_bases": 10, "out_of_domain": "extrapolate"},
-    "TrigonometricMap": {"n_bases": 3, "out_of_domain": "extrapolate"},
+    "TrigonometricMap": {"n_bases": 2, "out_of_domain": "extrapolate"},
     "HermiteMap": {"n_bases": 3, "out_of_domain": "extrapolate"},
     "RandomFourierMap": {"n_components": 16, "random_state": 0},
     "RandomOrthoprojector": {"n_components": 4, "random_state": 0},

@@ -13,8 +13,8 @@ from kernelmaps._util.storage import all_or_nothing
 from kernelmaps._util.threads import (
     Stopped,
     check_stop,
-    in_threads,
     interruptible,
+    run_in_threads,
     run_interruptibly,
 )
 
@@ -239,7 +239,7 @@ def test_interruptible_keeps_the_settings_of_the_caller():
 
 def test_one_thread_divides_long_work():
     """Signals are handled between two calls."""
-    parts = in_threads(lambda begin, end: (begin, end), 100_000, 1)
+    parts = run_in_threads(lambda begin, end: (begin, end), 100_000, 1)
     assert len(parts) == 32
     assert [begin for begin, _ in parts[1:]] == [end for _, end in parts[:-1]]
     assert (parts[0][0], parts[-1][1]) == (0, 100_000)

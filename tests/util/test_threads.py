@@ -11,7 +11,12 @@ import numpy as np
 import pytest
 
 from kernelmaps._util import threads
-from kernelmaps._util.threads import available_threads, in_threads, limit_threads, resolve_threads
+from kernelmaps._util.threads import (
+    available_threads,
+    limit_threads,
+    resolve_threads,
+    run_in_threads,
+)
 
 
 def run(code, **settings):
@@ -81,7 +86,7 @@ def test_in_threads_covers_all_items_once_and_in_order():
         seen[begin:end] += 1
         return begin
 
-    begins = in_threads(work, 1001, -1)
+    begins = run_in_threads(work, 1001, -1)
     assert begins == sorted(begins)
     np.testing.assert_array_equal(seen, 1)
 
@@ -91,16 +96,16 @@ def test_in_threads_makes_no_parts_smaller_than_asked_for_unless_threads_would_r
     def size(begin, end):
         return end - begin
 
-    assert in_threads(size, 800, 2) == [100] * 8  # four for each thread
-    assert in_threads(size, 800, 2, least=200) == [200] * 4
-    assert in_threads(size, 800, 2, least=500) == [400] * 2
-    assert in_threads(size, 8000, 1, least=4000) == [4000] * 2
+    assert run_in_threads(size, 800, 2) == [100] * 8  # four for each thread
+    assert run_in_threads(size, 800, 2, least=200) == [200] * 4
+    assert run_in_threads(size, 800, 2, least=500) == [400] * 2
+    assert run_in_threads(size, 8000, 1, least=4000) == [4000] * 2
 
 
 def test_in_threads_keeps_small_work_on_the_calling_thread():
-    names = in_threads(lambda begin, end: threading.current_thread(), 100, -1, grain=1000)
+    names = run_in_threads(lambda begin, end: threading.current_thread(), 100, -1, grain=1000)
     assert names == [threading.current_thread()]
-    assert in_threads(lambda begin, end: threading.current_thread(), 100, 1) == names
+    assert run_in_threads(lambda begin, end: threading.current_thread(), 100, 1) == names
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -108,11 +113,11 @@ def test_in_threads_works_again_after_a_fork():
     """A forked child has none of its parent's threads: the pool must not wait for them."""
     script = (
         "import os, sys\n"
-        "from kernelmaps._util.threads import in_threads\n"
-        "in_threads(lambda b, e: e - b, 1000, -1)\n"
+        "from kernelmaps._util.threads import run_in_threads\n"
+        "run_in_threads(lambda b, e: e - b, 1000, -1)\n"
         "child = os.fork()\n"
         "if child == 0:\n"
-        "    os._exit(0 if sum(in_threads(lambda b, e: e - b, 1000, -1)) == 1000 else 1)\n"
+        "    os._exit(0 if sum(run_in_threads(lambda b, e: e - b, 1000, -1)) == 1000 else 1)\n"
         "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
     )
     assert run(script) == 0

@@ -20,13 +20,13 @@ from numpy import bool_, inf, ma, timedelta64
 MOST = 2**31 - 1
 """The largest count: of columns, which indices of 32 bits number, of rows, or of steps."""
 
-# Kinds of parameters that estimators declare, and what they are called.
-_KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
-    "bool": ((bool, bool_), "True or False"),
-    "int": (Integral, "an integer"),
-    "float": (Real, "a number"),
-    "str": (str, "a string"),
-    "None": (type(None), "None"),
+# Kinds of parameters that estimators declare: whether a value is one, and what they are called.
+_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "bool": (lambda value: isinstance(value, bool | bool_), "True or False"),
+    "int": (lambda value: is_number(value, Integral), "an integer"),
+    "float": (lambda value: is_number(value), "a number"),
+    "str": (lambda value: isinstance(value, str), "a string"),
+    "None": (lambda value: value is None, "None"),
 }
 
 _options: Mapping[str, str] = {}  # options of the running command, by the names of arguments
@@ -130,7 +130,7 @@ def with_parameter(owner: Any, error: Exception) -> Exception:
     for item in parameters:
         kinds = [_KINDS.get(type_name) for type_name in str(item.type).split(" | ")]
         name, value = item.name, getattr(owner, item.name)
-        if name in str(error) or any(kind is None or _is_a(value, kind[0]) for kind in kinds):
+        if name in str(error) or any(kind is None or kind[0](value) for kind in kinds):
             continue
         words = " or ".join(kind[1] for kind in kinds if kind is not None)
         return argument_error(owner, name, value, words)
@@ -147,10 +147,6 @@ def with_parameter(owner: Any, error: Exception) -> Exception:
     return kind(f"{type(owner).__name__}: {error} Is the reason {reasons}?")
 
 
-def _is_a(value: Any, kind: type | tuple[type, ...]) -> bool:
-    return is_number(value, kind) if kind in (Integral, Real) else isinstance(value, kind)
-
-
 EXTRA_OF = {
     "matplotlib": "plot", "dask": "dask", "distributed": "dask", "onnx": "onnx",
     "onnxruntime": "onnx", "skl2onnx": "onnx", "skops": "skops", "openpyxl": "excel",
@@ -165,7 +161,7 @@ def install_hint(package: str) -> str:
     return f"{package} is not installed: pip install {requirement}"
 
 
-def needed(package: str) -> Any:
+def import_optional(package: str) -> Any:
     """Import a package that only some parts need, or say how to get it."""
     name = package.split(".")[0]
     try:

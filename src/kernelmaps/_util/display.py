@@ -19,7 +19,7 @@ def printable(text: str) -> str:
     return text.translate(_CONTROLS)
 
 
-def shortened(text: str, longest: int = 24) -> str:
+def shorten(text: str, longest: int = 24) -> str:
     """Text of at most so many characters; the last is an ellipsis where some are left out."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 

@@ -54,11 +54,6 @@ DEEPEST = 64
 """Levels of lists and dictionaries in a header, at most."""
 
 
-def cache_folder() -> Path:
-    """Folder of designs: ``KERNELMAPS_CACHE``, or one in the user's ``.cache``."""
-    return Path(os.environ.get("KERNELMAPS_CACHE") or Path.home() / ".cache" / "kernelmaps")
-
-
 def to_bytes(kind: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
     """Serialise a header and named arrays; equal content gives equal bytes."""
     head_length, body = _payload(kind, header, arrays)
@@ -264,7 +259,7 @@ def all_or_nothing(method: Method) -> Method:
     """
 
     @wraps(method)
-    def guarded(self: Any, *arguments: Any, **options: Any) -> Any:
+    def wrapper(self: Any, *arguments: Any, **options: Any) -> Any:
         before = dict(self.__dict__)
         try:
             return method(self, *arguments, **options)
@@ -276,4 +271,4 @@ def all_or_nothing(method: Method) -> Method:
                 raise
             raise named from error
 
-    return guarded  # type: ignore[return-value]
+    return wrapper  # type: ignore[return-value]

@@ -106,15 +106,15 @@ def rows_per_thread(columns: int) -> int:
 def map_in_threads(
     function: Callable[[Any], Result], items: Sequence[Any], n_jobs: int | None
 ) -> list[Result]:
-    """``[function(item) for item in items]``, several at a time; see `in_threads`."""
+    """``[function(item) for item in items]``, several at a time; see `run_in_threads`."""
 
     def work(begin: int, end: int) -> list[Result]:
         return [function(item) for item in items[begin:end]]
 
-    return [result for results in in_threads(work, len(items), n_jobs) for result in results]
+    return [result for results in run_in_threads(work, len(items), n_jobs) for result in results]
 
 
-def in_threads(
+def run_in_threads(
     work: Callable[[int, int], Result], n: int, n_jobs: int | None, grain: int = 1, least: int = 1
 ) -> list[Result]:
     """Call ``work(start, stop)`` on consecutive parts of 0..n, several at a time.

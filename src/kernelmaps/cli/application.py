@@ -136,7 +136,7 @@ def command(function: Callable[..., None], *, fits: bool = True) -> Callable[...
     prefix = f"{function.__name__}: "  # of messages, which the user of a command knows
 
     @functools.wraps(function)
-    def guarded(*arguments: Any, **options: Any) -> None:
+    def wrapper(*arguments: Any, **options: Any) -> None:
         from .._util.arguments import named_as_options
         from ..exceptions import DesignError, FileFormatError, ToleranceError
 
@@ -163,7 +163,7 @@ def command(function: Callable[..., None], *, fits: bool = True) -> Callable[...
             fail("interrupted", INTERRUPTED)
 
     _name_values(function)
-    return app.command()(guarded)
+    return app.command()(wrapper)
 
 
 def take_settings(cls: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -278,12 +278,12 @@ def show(result: Any, as_json: bool, last: str = "") -> None:
 
 def show_json(plain: dict[str, Any]) -> None:
     """Print JSON, and nothing else."""
-    text = json.dumps(plain, indent=1, ensure_ascii=False, default=_for_json)
+
+    def to_plain(value: Any) -> Any:
+        return value.item() if hasattr(value, "item") else str(value)
+
+    text = json.dumps(plain, indent=1, ensure_ascii=False, default=to_plain)
     typer.echo(text.translate(_JSON_CONTROLS))
-
-
-def _for_json(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else str(value)
 
 
 def say(text: Any) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 from .._util.arguments import install_hint
-from .._util.display import plain_number, shortened, signed_number, table_of, two_columns
+from .._util.display import plain_number, shorten, signed_number, table_of, two_columns
 from .._util.storage import AnyPath
 from ..data.reading import column_names
 from ..data.sources import take_rows
@@ -300,7 +300,7 @@ def _levels(function: Any, values: np.ndarray) -> str:
     """Levels with the largest effects, from the highest to the lowest."""
     largest = np.argsort(-np.abs(values), kind="stable")[:_LEVELS]
     order = sorted(largest.tolist(), key=lambda k: -values[k])
-    text = ", ".join(f"{shortened(function.levels[k])} {_effect(values[k])}" for k in order)
+    text = ", ".join(f"{shorten(function.levels[k])} {_effect(values[k])}" for k in order)
     more = len(values) - len(order)
     return f"{text}, … ({more} more)" if more > 0 else text
 
@@ -312,6 +312,6 @@ def _cells(pair: PairFunction, output: int) -> str:
     extremes = []
     for place in (np.nanargmax(values), np.nanargmin(values)):
         i, j = (int(k) for k in np.unravel_index(place, values.shape))
-        cell = f"{shortened(pair.first[i])} × {shortened(pair.second[j])}"
+        cell = f"{shorten(pair.first[i])} × {shorten(pair.second[j])}"
         extremes.append(f"{cell} {_effect(values[i, j])}")
     return ", ".join(extremes)

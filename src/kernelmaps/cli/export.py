@@ -166,7 +166,7 @@ def _write_onnx(model: Any, path: AnyPath, metadata: dict[str, Any]) -> str:
             entry = graph.metadata_props.add()
             entry.key, entry.value = key, str(metadata[key])
     storage.write_file(path, graph.SerializeToString())
-    return _about_dates(model)
+    return _describe_dates(model)
 
 
 def _write_header(model: Any, path: AnyPath, metadata: dict[str, Any]) -> str:
@@ -174,7 +174,7 @@ def _write_header(model: Any, path: AnyPath, metadata: dict[str, Any]) -> str:
 
     norm = metadata.get("normalize", "none")
     note = "" if norm == "none" else f"Rows must be scaled to {norm} norm 1 before the call."
-    note = note or _about_dates(model)
+    note = note or _describe_dates(model)
     name = re.sub(r"\W", "_", Path(path).stem)
     name = name if re.match(r"[A-Za-z_]", name) else f"map_{name}"
     text = to_c(model, name=name, feature_names=feature_names(model, metadata), note=note)
@@ -187,7 +187,7 @@ def feature_names(model: Any, metadata: dict[str, Any]) -> Sequence[str] | None:
     return input_names(model) if hasattr(model, "reader_") else metadata.get("columns")
 
 
-def _about_dates(model: Any) -> str:
+def _describe_dates(model: Any) -> str:
     """What the caller of an exported model has to do with dates."""
     columns = getattr(getattr(model, "reader_", None), "columns", [])
     dates = [column.name for column in columns if column.kind == "date"]

@@ -209,7 +209,7 @@ class Holdout:
     order: str
     n_rows: int
 
-    def held(self, start: int, n: int) -> np.ndarray:
+    def mask_rows(self, start: int, n: int) -> np.ndarray:
         """Whether rows `start` to `start + n` are held out.
 
         A random choice depends on the row's number alone: the same for a table in memory and for a
@@ -242,7 +242,7 @@ def _fit_and_score(
     if settings.holdout != "none":
         holdout, which = _choose_holdout(settings.holdout, model, source, metadata["rows"])
         if sample_y is None and isinstance(source, SlicedSource):
-            sample_y = source.y[~holdout.held(0, source.n_rows)]
+            sample_y = source.y[~holdout.mask_rows(0, source.n_rows)]
         n_sampled = 0 if sample_y is None else len(sample_y)
         if n_sampled >= FEWEST_ROWS and (
             task.name != "classification" or len(np.unique(sample_y)) > 1
@@ -305,8 +305,8 @@ def _split_rows(source: Source, holdout: Holdout, *, held: bool) -> Source:
     """The rows that are held out, or those that are not."""
     if not isinstance(source, SlicedSource):
         share = "one in five rows" if held else "four in five rows"
-        return RowFilter(source, lambda start, n: holdout.held(start, n) == held, share)
-    mask = holdout.held(0, source.n_rows) == held
+        return RowFilter(source, lambda start, n: holdout.mask_rows(start, n) == held, share)
+    mask = holdout.mask_rows(0, source.n_rows) == held
     y, w, exposure = (values_at(v, mask) for v in (source.y, source.w, source.exposure))
     X = source.X.filter(mask) if hasattr(source.X, "filter") else source.X[mask]  # pyarrow
     return replace(source, X=X, y=y, w=w, exposure=exposure)

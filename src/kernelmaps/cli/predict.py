@@ -21,7 +21,7 @@ import typer
 from .._util import storage
 from .._util.display import printable
 from .._util.storage import AnyPath, write_json
-from ..data.files import compressed, data_suffix, has_column_names
+from ..data.files import compress_parts, data_suffix, has_column_names
 from ..data.reading import column_names
 from ..models.gam.predictor import warn_beyond
 from . import application as cli
@@ -75,22 +75,22 @@ def predict(
     columns, blocks = predict_rows(model, reading.open(data), proba, cli.names(keep), exposure)
     n_rows = 0
 
-    def counted() -> Iterator[list[list[Any]]]:
+    def count_rows() -> Iterator[list[list[Any]]]:
         nonlocal n_rows
         for block in blocks:
             n_rows += len(block)
             yield block
 
     if json or suffix == ".json":
-        plain = {"columns": columns, "values": [row for block in counted() for row in block]}
+        plain = {"columns": columns, "values": [row for block in count_rows() for row in block]}
         if out is not None:
             write_json(out, plain)
         if json:
             cli.show_json(plain)
             return
     elif out is not None:
-        lines = format_lines(columns, counted(), "\t" if suffix == ".tsv" else ",")
-        storage.write_file(out, compressed(out, (text.encode() for text in lines)))
+        lines = format_lines(columns, count_rows(), "\t" if suffix == ".tsv" else ",")
+        storage.write_file(out, compress_parts(out, (text.encode() for text in lines)))
     else:
         for text in format_lines(columns, blocks):
             # A file or a pipe gets the labels as they are, a terminal none that it would obey.

@@ -16,7 +16,7 @@ from ..data import tables
 from ..data.columns import column_positions, no_target
 from ..data.files import has_column_names, open_table
 from ..data.reading import read_rows
-from ..data.text_cells import quoted
+from ..data.text_cells import quote_cells
 from ..exceptions import SuspectColumnWarning
 from ..export.files import load_with_metadata
 from ..models.shapes import predictor_of
@@ -190,7 +190,7 @@ class SavedModel:
         if new and unused is not None:
             warnings.warn(
                 f"{name} has columns that were not there in fit, which are ignored: "
-                f"{quoted(new, 5)}.",
+                f"{quote_cells(new, 5)}.",
                 SuspectColumnWarning,
                 stacklevel=2,
             )

@@ -16,7 +16,7 @@ from sklearn.base import clone
 import kernelmaps
 
 from .._util.arguments import check_choice, check_positive
-from .._util.display import shortened
+from .._util.display import shorten
 from ..export.files import load
 from ..maps.base import PLUGINS, AdditiveMap, FeatureMap
 from ..models.gam.terms import Term
@@ -45,7 +45,7 @@ def parse_map(text: str) -> FeatureMap:
         settings = {str(item.arg): _read_literal(item.value) for item in call.keywords}
     except (AttributeError, SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         raise ValueError(
-            f"{shortened(text, 201)!r} is not a map: write Name or Name(setting=value, …), with "
+            f"{shorten(text, 201)!r} is not a map: write Name or Name(setting=value, …), with "
             "numbers, words and lists as values, or name a .kmap file."
         ) from None
     names = [key for key, room in kernelmaps._MODULE_OF.items() if room.startswith(_MAPS)]

@@ -12,11 +12,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .._util.arguments import argument, needed, parameter
+from .._util.arguments import argument, import_optional, parameter
 from .._util.lazy import pa, pc
 from .._util.sparse import dense
 from .._util.threads import evenly_spaced, limit_blas
-from .dates import duration_cells
 from .text_cells import (
     Categories,
     DistinctCells,
@@ -24,7 +23,7 @@ from .text_cells import (
     Text,
     may_be_dates,
     number_doubts,
-    quoted,
+    quote_cells,
 )
 
 
@@ -68,7 +67,7 @@ class ColumnSelection:
 
 def no_target(name: str, columns: Sequence[str] | None) -> ValueError:
     """The error that says how to name one."""
-    hint = f" It has the columns {_some(columns)}." if columns else ""
+    hint = f" It has the columns {list_names(columns)}." if columns else ""
     return ValueError(
         f"{name} has no target: name the column (or array) to predict with "
         f"{argument('target')}.{hint}"
@@ -86,7 +85,8 @@ def column_positions(
         matches = get_close_matches(unknown[0].lower(), list(small), n=1)
         guess = f" Did you mean {small[matches[0]]!r}?" if matches else ""
         raise ValueError(
-            f"{name} has no {what} {', '.join(map(repr, unknown))}; it has {_some(header)}.{guess}"
+            f"{name} has no {what} {', '.join(map(repr, unknown))}; "
+            f"it has {list_names(header)}.{guess}"
         )
     return [place[column] for column in columns]
 
@@ -107,9 +107,9 @@ def check_order(names: Sequence[str], expected: Sequence[str], what: str) -> Non
     column_positions(names, expected, what)
     unknown = [name for name in names if name not in set(expected)]
     raise ValueError(
-        f"{what} has columns that are not expected: {_some(unknown)}; leave them out"
+        f"{what} has columns that are not expected: {list_names(unknown)}; leave them out"
         if unknown
-        else f"{what} has its columns in another order; they must be {_some(expected)}"
+        else f"{what} has its columns in another order; they must be {list_names(expected)}"
     )
 
 
@@ -120,19 +120,13 @@ def check_selection(header: Sequence[str], columns: Sequence[str], name: str) ->
     if unused:
         warnings.warn(
             f"{name} has columns that the model was not fitted on, which are ignored: "
-            f"{_some(unused)}",
+            f"{list_names(unused)}",
             UserWarning,
             stacklevel=2,
         )
 
 
-def text_columns_message(columns: Sequence[str]) -> str:
-    """Say which columns hold text, and what to do."""
-    which = "column {} holds" if len(columns) == 1 else "the columns {} hold"
-    return f"{which.format(_some(columns))} text, not numbers. {advice_on_text()}"
-
-
-def _some(columns: Sequence[str] | None) -> str:
+def list_names(columns: Sequence[str] | None) -> str:
     shown = ", ".join(map(repr, list(columns or [])[:12]))
     return f"{shown}, … ({len(columns)} in all)" if columns and len(columns) > 12 else shown
 
@@ -211,7 +205,7 @@ def without_named(owner: str, X: Any, *roles: Any) -> list[Any]:
     return [without_columns(X, named), *values]
 
 
-def in_fit_order(model: Any, X: Any) -> Any:
+def reorder_columns(model: Any, X: Any) -> Any:
     """A frame with its columns in the order of fit; others, if their names are not the same."""
     names, header = getattr(model, "feature_names_in_", None), names_of(X)
     if names is None or header is None or sorted(names) != sorted(header):
@@ -227,7 +221,7 @@ def column_position(item: Any, names: list[str], owner: str, argument: str) -> i
     if is_integer and -len(names) <= item < len(names):
         return int(item) % len(names)
     what = f"{owner}: {parameter(argument)} names the column {item!r}"
-    raise ValueError(f"{what}; X has {_some(names)}.")
+    raise ValueError(f"{what}; X has {list_names(names)}.")
 
 
 def _package(X: Any) -> str:
@@ -301,7 +295,7 @@ def _restore_types(table: Any) -> list[Any]:
         if column["pandas_type"] == "categorical":
             columns[name] = columns[name].dictionary_encode()
         elif column["numpy_type"].startswith("period["):
-            pandas = needed("pandas")
+            pandas = import_optional("pandas")
             kind = pandas.api.types.pandas_dtype(column["numpy_type"])
             columns[name] = pandas.Series(kind.__from_arrow__(columns[name]))
     return list(columns.values())
@@ -406,7 +400,9 @@ def _from_arrow(values: Any, name: str, owner: str) -> RawColumn:
             values = pc.local_timestamp(values)
         return values.to_numpy(zero_copy_only=False).astype("datetime64[s]")
     if types.is_duration(kind):
-        return Text(duration_cells(values))
+        values = values.cast(pa.duration("us"), safe=False).dictionary_encode()
+        cells = pa.array(map(str, values.dictionary.to_pylist()), pa.string())
+        return Text(cells.take(values.indices))
     try:
         if types.is_decimal(kind) or (types.is_integer(kind) and values.null_count):
             values = values.cast(pa.float64())
@@ -503,7 +499,7 @@ def describe_collinear(columns: Sequence[Column]) -> dict[str, str]:
         residual = (column.values - mean[j]) / scale[j]
         residual -= sum(w * (numbers[k].values - mean[k]) for k, w in terms)
         if np.abs(residual).max() < 1e-6:
-            names = quoted([numbers[k].name for k, _ in terms], 9)
+            names = quote_cells([numbers[k].name for k, _ in terms], 9)
             ends[column.name] = f"is linear in {names}, {_ADVICE}"
     return ends
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._util.arguments import needed
+from .._util.arguments import import_optional
 from .columns import check_selection, column_positions, names_of
 from .sources import (
     Block,
@@ -95,12 +95,12 @@ class DaskSource(Source):
     def blocks(self, block_rows: int) -> Iterator[Block]:
         """Partition by partition in this process."""
         for number, part in enumerate(self.parts):
-            values = needed("dask").compute(*part)
+            values = import_optional("dask").compute(*part)
             yield from source_of_partition(values, number, self.frames).blocks(block_rows)
 
     def head(self, rows: int) -> Block | None:
         """The first rows, which are all that travels."""
-        task = needed("dask").delayed(_head)
+        task = import_optional("dask").delayed(_head)
         heads = (_compute(task(part, self.frames, rows)) for part in self.parts)
         return next((block for block in heads if block is not None), None)
 
@@ -110,7 +110,7 @@ class DaskSource(Source):
 
     def merge_parts(self, leaf: Callable[..., Any], *arguments: Any) -> Any:
         """``leaf(number, partition, *arguments)`` of all partitions, merged where they are."""
-        task, merge = (needed("dask").delayed(function) for function in (leaf, _merge))
+        task, merge = (import_optional("dask").delayed(function) for function in (leaf, _merge))
         nodes = [task(number, part, *arguments) for number, part in enumerate(self.parts)]
         while len(nodes) > 1:
             nodes = [merge(nodes[i : i + FAN_IN]) for i in range(0, len(nodes), FAN_IN)]
@@ -119,7 +119,7 @@ class DaskSource(Source):
 
 def _compute(task: Any) -> Any:
     """The result of a task, by the current client of Dask, if there is one."""
-    return needed("dask").compute(task, retries=RETRIES)[0]
+    return import_optional("dask").compute(task, retries=RETRIES)[0]
 
 
 def source_of_partition(

@@ -96,8 +96,12 @@ def parse_dates(cells: pa.Array, form: str) -> np.ndarray:
         year = year + np.where(year < _CENTURY, 2000, 1900)
     if "q" in parts:
         month = 3 * _integers(parts["q"]) - 2
+    elif "b" in parts:
+        place = pc.index_in(pc.utf8_lower(parts["b"]), pa.array(_MONTH_NAMES))
+        place = np.asarray(pc.fill_null(place, -1))
+        month = np.where(place < 0, 0, place % 12 + 1)
     else:
-        month = _month_number(parts["b"]) if "b" in parts else _integers(parts["m"])
+        month = _integers(parts["m"])
     day = _integers(parts["d"]) if "d" in parts else np.ones(len(cells), np.int64)
     hour, minute, second = _hour(parts), _integers(parts["M"]), _integers(parts["S"])
     possible = matched & (month >= 1) & (month <= 12) & (day >= 1)
@@ -142,22 +146,10 @@ def hours_in(cells: pa.Array) -> np.ndarray:
     return np.where(possible, 24 * day + hour + minute / 60 + second / 3600, np.nan)
 
 
-def duration_cells(durations: pa.Array) -> pa.Array:
-    """Durations, to the microsecond, as text that is read as that of a CSV file."""
-    encoded = durations.cast(pa.duration("us"), safe=False).dictionary_encode()
-    return pa.array(map(str, encoded.dictionary.to_pylist()), pa.string()).take(encoded.indices)
-
-
 def _integers(digits: pa.Array) -> np.ndarray:
     """Digits as numbers; 0 where there are none."""
     digits = pc.fill_null(pc.if_else(pc.equal(digits, ""), "0", digits), "0")
     return np.asarray(digits.cast(pa.int64()))
-
-
-def _month_number(names: pa.Array) -> np.ndarray:
-    """Month of an English name or its first three letters; 0 for others."""
-    place = pc.fill_null(pc.index_in(pc.utf8_lower(names), pa.array(_MONTH_NAMES)), -1)
-    return np.where(np.asarray(place) < 0, 0, np.asarray(place) % 12 + 1)
 
 
 def _hour(parts: dict[str, pa.Array]) -> np.ndarray:

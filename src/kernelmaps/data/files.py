@@ -21,12 +21,12 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from .._util.arguments import argument, check_choice, needed
+from .._util.arguments import argument, check_choice, import_optional
 from .._util.lazy import arrow_csv, pa, pc
 from .._util.threads import cached_property
 from ..exceptions import SkippedLinesWarning, SuspectColumnWarning
 from .columns import default_name, raw_column, to_text
-from .text_cells import is_plain_number, quoted
+from .text_cells import is_plain_number, quote_cells
 
 CSV = (".csv", ".tsv")
 EXCEL = (".xlsx", ".xlsm")
@@ -107,7 +107,7 @@ def uncompressed_bytes(path: str | os.PathLike[str], limit: int) -> int:
     return total
 
 
-def compressed(path: str | os.PathLike[str], parts: Iterable[bytes]) -> Iterable[bytes]:
+def compress_parts(path: str | os.PathLike[str], parts: Iterable[bytes]) -> Iterable[bytes]:
     """The bytes of a file, compressed as its suffix says, some at a time; nothing is written."""
     compress = _COMPRESS.get(Path(path).suffix.lower())
     return parts if compress is None else map(compress, parts)
@@ -234,12 +234,12 @@ class TableFile(RowTable, os.PathLike[str]):
             unique[new] = None
         numbered = [name for name in unique if name not in header]
         if numbered:
-            self.warn(f"columns of the same name are numbered: {quoted(numbered)}")
+            self.warn(f"columns of the same name are numbered: {quote_cells(numbered)}")
         numbers = [name for name in names if is_plain_number(name)]
         if (np.diff(sorted(map(float, numbers))) != 1).any():
             self.warn(
-                f"names of columns are numbers: {quoted(numbers)}. If the first line is a row, put "
-                "a line with names above it"
+                f"names of columns are numbers: {quote_cells(numbers)}. If the first line is a "
+                "row, put a line with names above it"
             )
         return list(unique)
 
@@ -255,7 +255,7 @@ class TableFile(RowTable, os.PathLike[str]):
         is_header = place and place + 1 < len(rows) and len(filled[place + 1]) > 1
         if not is_header or any(map(is_plain_number, filled[place])):
             return 0
-        titles = quoted(cell for cells in filled[:place] for cell in cells)
+        titles = quote_cells(cell for cells in filled[:place] for cell in cells)
         self.warn(f"lines above the header are skipped: {titles}", SkippedLinesWarning)
         return place
 
@@ -464,13 +464,15 @@ class ExcelFile(TableFile):
         """Numbers of rows, and their cells; the header first."""
         refuse_pipe(self.path)
         with _damage_named(self.path):
-            book = needed("openpyxl").load_workbook(self.path, read_only=True, data_only=True)
+            book = import_optional("openpyxl").load_workbook(
+                self.path, read_only=True, data_only=True
+            )
         sheets = {sheet.title: sheet for sheet in book.worksheets}
         if self.sheet is not None:
             check_choice(self.path.name, "sheet", self.sheet, list(sheets))
 
-        def read(sheet: str, most: int | None = None) -> list[tuple[int, tuple[Any, ...]]]:
-            rows = enumerate(sheets[sheet].iter_rows(max_row=most, values_only=True), start=1)
+        def read(sheet: str, max_rows: int | None = None) -> list[tuple[int, tuple[Any, ...]]]:
+            rows = enumerate(sheets[sheet].iter_rows(max_row=max_rows, values_only=True), start=1)
             return [row for row in rows if any(cell is not None for cell in row[1])]
 
         filled = (
@@ -537,7 +539,7 @@ class Fragments(RowTable):
     def from_data(cls, data: Any) -> Fragments:
         """From a dataset or a table of pyarrow."""
         if isinstance(data, pa.Table):
-            data = needed("pyarrow.dataset").dataset(data)
+            data = import_optional("pyarrow.dataset").dataset(data)
         parts = list[Any]()
         for part in data.get_fragments():
             split = getattr(part, "split_by_row_group", None)
@@ -595,17 +597,19 @@ class ParquetFile(TableFile):
             "source": sorted(map(str, self.path.rglob("*.p*q*"))), "format": "parquet",
             "partitioning": "hive", "partition_base_dir": str(self.path),
         }  # fmt: skip
-        data = needed("pyarrow.dataset").dataset(**where)
+        data = import_optional("pyarrow.dataset").dataset(**where)
         schemas = [data.schema, *(part.physical_schema for part in data.get_fragments())]
         schema = pa.unify_schemas(schemas, promote_options="permissive")
-        return Fragments.from_data(needed("pyarrow.dataset").dataset(**where, schema=schema))
+        return Fragments.from_data(
+            import_optional("pyarrow.dataset").dataset(**where, schema=schema)
+        )
 
     @cached_property
     def schema(self) -> Any:
         """Names and types of the columns."""
         if self._folder is not None:
             return self._folder.schema
-        return needed("pyarrow.parquet").read_schema(self.path)
+        return import_optional("pyarrow.parquet").read_schema(self.path)
 
     @property
     def names(self) -> list[str]:  # type: ignore[override]
@@ -616,7 +620,7 @@ class ParquetFile(TableFile):
     def n_rows(self) -> int:
         if self._folder is not None:
             return self._folder.n_rows
-        return needed("pyarrow.parquet").read_metadata(self.path).num_rows
+        return import_optional("pyarrow.parquet").read_metadata(self.path).num_rows
 
     def blocks(self, columns: Sequence[str] | None = None, rows: int = 1 << 16) -> Iterator[Any]:
         """Rows of some columns, or of all, at most so many at a time."""
@@ -624,7 +628,7 @@ class ParquetFile(TableFile):
         if self._folder is not None:
             yield from map(self.mark_missing, self._folder.blocks(names, rows))
             return
-        with needed("pyarrow.parquet").ParquetFile(self.path) as file:
+        with import_optional("pyarrow.parquet").ParquetFile(self.path) as file:
             if not file.metadata.num_rows:
                 yield file.read(names)
             for batch in file.iter_batches(min(rows, 1 << 20), columns=names):

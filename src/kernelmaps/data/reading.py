@@ -19,7 +19,7 @@ from .._util.storage import AnyPath
 from .columns import ColumnSelection, column_positions, no_target
 from .datasets import BUNDLED, load
 from .files import open_table
-from .sources import Block, Source, joined
+from .sources import Block, Source, join_blocks
 from .tables import TableSource, load_table, open_source, read_complete_column
 
 
@@ -217,7 +217,7 @@ def read_rows(
         opened = open_rows(file or path, selection, with_target=with_target and file is None)
         cells = read_columns(file or source, keep) if keep else {}
         blocks = list(opened.blocks(_BLOCK_ROWS)) or [Block(np.empty((0, opened.n_features or 0)))]
-        block = joined(blocks)
+        block = join_blocks(blocks)
         y = block.y
         if file is not None and target is not None:  # by all of its cells
             y = read_complete_column(file.table([target]), target, file.locate_row)

@@ -93,7 +93,7 @@ class Block:
         return f"chunk {self.chunk}, row {self.row + k} (row {self.start + k} of the data)"
 
 
-def joined(blocks: list[Block]) -> Block:
+def join_blocks(blocks: list[Block]) -> Block:
     """Blocks one below the other, which have no places any more."""
     y, w, exposure = (
         None if values[0] is None else np.concatenate(values)
@@ -487,12 +487,12 @@ class RowSample:
         blocks = self.shrink()
         if self.ends is not None and self.n_seen > self.n_rows:
             blocks.append(self.ends)
-        return joined(blocks) if blocks else None
+        return join_blocks(blocks) if blocks else None
 
     def _add_ends(self, block: Block) -> None:
         if 2 * block.X.shape[1] <= self.size:
             block = _end_rows(block)
-            self.ends = block if self.ends is None else _end_rows(joined([self.ends, block]))
+            self.ends = block if self.ends is None else _end_rows(join_blocks([self.ends, block]))
 
     def _add(self, parts: list[tuple[Block, np.ndarray]]) -> None:
         self.parts += [part for part in parts if len(part[0])]

@@ -56,7 +56,7 @@ from .text_cells import (
     DistinctCells,
     NumberFormat,
     Text,
-    quoted,
+    quote_cells,
     rows_of,
 )  # fmt: skip
 
@@ -178,7 +178,7 @@ class ReadingNotes:
                 form = ISO if fmt.form == TYPED else fmt.form
                 written = "" if form == "plain" else f" written as {form}"
                 unit = f" in {fmt.unit}" if fmt.unit else ""
-                what = f"cells such as {quoted(examples)}, which are not {_PLURALS[fmt.kind]}"
+                what = f"cells such as {quote_cells(examples)}, which are not {_PLURALS[fmt.kind]}"
                 raise ColumnKindError(owner, fmt, f"{what}{written}{unit}")
         return cells.rows(values)
 
@@ -186,7 +186,7 @@ class ReadingNotes:
     def remarks(self) -> list[str]:
         """Sentences about cells that were counted as missing."""
         return [
-            f"column {fmt.name!r} holds {_PLURALS[fmt.kind]}: {quoted(cells)} "
+            f"column {fmt.name!r} holds {_PLURALS[fmt.kind]}: {quote_cells(cells)} "
             f"{rows_of(self._n_cells[fmt.name, False])} counted as missing "
             f"{text_cells.advice_on_tokens(list(cells))}"
             for fmt, cells in self.unreadable.items()
@@ -199,7 +199,7 @@ class ReadingNotes:
 
     def warn(self, owner: str, stacklevel: int = 2, left_out: Sequence[str] = ()) -> None:
         """Warn once each of ignored columns, of columns that are doubtful, and of unread cells."""
-        unexpected = quoted(self.unexpected, _SHOWN)
+        unexpected = quote_cells(self.unexpected, _SHOWN)
         hint = f" Name columns in {argument_in_message('terms')} to use them all the same."
         about = [
             (UserWarning, [f"X has columns that were not there in fit, which are ignored: "
@@ -466,14 +466,14 @@ class TableReader:
 def _names_message(missing: list[str], unexpected: list[str]) -> str:
     """What scikit-learn says of names of columns that are missing."""
 
-    def listed(names: list[str]) -> str:
+    def list_names(names: list[str]) -> str:
         more = ["..."] if len(names) > _SHOWN else []
         return "".join(f"- {name}\n" for name in [*sorted(names)[:_SHOWN], *more])
 
     message = "The feature names should match those that were passed during fit.\n"
     if unexpected:
-        message += f"Feature names unseen at fit time:\n{listed(unexpected)}"
-    return f"{message}Feature names seen at fit time, yet now missing:\n{listed(missing)}"
+        message += f"Feature names unseen at fit time:\n{list_names(unexpected)}"
+    return f"{message}Feature names seen at fit time, yet now missing:\n{list_names(missing)}"
 
 
 # ---- what terms ask for -------------------------------------------------------------------------

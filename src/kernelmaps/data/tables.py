@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .._util.arguments import needed
+from .._util.arguments import import_optional
 from .._util.lazy import pa
 from .._util.threads import cached_property
 from ..exceptions import MissingTargetWarning
@@ -24,9 +24,9 @@ from .columns import (
     check_order,
     check_selection,
     column_positions,
+    list_names,
     no_target,
     raw_column,
-    text_columns_message,
     to_text,
     without_named,
 )
@@ -68,7 +68,7 @@ def _parquet_bytes(path: Path) -> int:
     """
     total = 0
     for file in [path] if path.is_file() else path.rglob("*.p*q*"):
-        with needed("pyarrow.parquet").ParquetFile(file) as parquet:
+        with import_optional("pyarrow.parquet").ParquetFile(file) as parquet:
             metadata, head = parquet.metadata, next(parquet.iter_batches(1 << 8), None)
         groups = map(metadata.row_group, range(metadata.num_row_groups))
         stored = sum(group.total_byte_size for group in groups)
@@ -254,7 +254,9 @@ class TableSource(Source):
         cells = {name: to_text(raw_column(head.column(name), name, "")) for name in names}
         texts = [n for n, c in cells.items() if c.plain is None and truth_values(c.array) is None]
         if len(texts) > (self.n_rows is None):
-            raise ValueError(f"{self.rows}: {text_columns_message(texts)}")
+            which = "column {} holds" if len(texts) == 1 else "the columns {} hold"
+            columns = which.format(list_names(texts))
+            raise ValueError(f"{self.rows}: {columns} text, not numbers. {advice_on_text()}")
 
     def describe(self) -> str:
         size = f" of {self.n_rows} rows and {self.n_features} features"
@@ -283,16 +285,16 @@ class TableSource(Source):
     def _block(self, table: pa.Table, number: int, start: int) -> Block:
         rows = slice(start, start + table.num_rows)
 
-        def stacked(names: list[str]) -> np.ndarray:
+        def stack_columns(names: list[str]) -> np.ndarray:
             return np.column_stack([self._numbers(table, name, start) for name in names])
 
         def read_values(item: Any) -> Any:
             if isinstance(item, str):
                 return self._target(table, item, start)
-            return stacked(_names(item)) if _names(item) else values_at(item, rows)
+            return stack_columns(_names(item)) if _names(item) else values_at(item, rows)
 
         y, w, exposure = map(read_values, (self.y, self.w, self.exposure))
-        X = table.select(self.features) if self.frames else stacked(self.features)
+        X = table.select(self.features) if self.frames else stack_columns(self.features)
         return Block(X, y, w, number, 0, start, exposure)
 
     def _numbers(self, table: pa.Table, name: str, start: int) -> np.ndarray:
@@ -476,8 +478,8 @@ def open_large_table(
 def _write_cells(file: CsvFile, cells: Any, features: list[str]) -> Fragments:
     """The text of some columns of a CSV file, in a Parquet file."""
     schema = pa.schema([(feature, pa.string()) for feature in features])
-    with needed("pyarrow.parquet").ParquetWriter(cells, schema) as writer:
+    with import_optional("pyarrow.parquet").ParquetWriter(cells, schema) as writer:
         for table in file.blocks(features, BLOCK):
             writer.write_table(table)
-    groups = needed("pyarrow.dataset").ParquetFileFormat().make_fragment(cells)
+    groups = import_optional("pyarrow.dataset").ParquetFileFormat().make_fragment(cells)
     return Fragments(groups.split_by_row_group(), schema, str(file))

@@ -21,7 +21,7 @@ from .text_cells import (
     find_date_format,
     find_number_format,
     number_doubts,
-    quoted,
+    quote_cells,
     rows_of,
     unit_doubts,
     why_category,
@@ -141,7 +141,7 @@ def _parse_formatted(
     if len(bad):
         cells = column.cells.distinct.take(pa.array(np.unique(codes[bad]))).to_pylist()
         raise ValueError(
-            f"{locate(int(bad[0]))} numbers, and {quoted(cells)} {rows_of(len(bad))} "
+            f"{locate(int(bad[0]))} numbers, and {quote_cells(cells)} {rows_of(len(bad))} "
             f"{advice_on_tokens(cells)}. Correct these cells, or put a letter in front of all if "
             "they name classes."
         )
@@ -185,7 +185,7 @@ def number_values(raw: RawColumn, column: str, where: Where) -> np.ndarray:
     """A column of numbers (weights, exposures), NaN where one is missing."""
     values, has_target = target_values(raw, column, where)
     if values.dtype.kind not in "iuf":
-        row, example = int(np.argmax(has_target)), quoted(map(str, values[:1].tolist()))
+        row, example = int(np.argmax(has_target)), quote_cells(map(str, values[:1].tolist()))
         raise ValueError(f"{where(row)}: {column} must be numbers, got {example}.")
     out = np.full(len(has_target), np.nan)
     out[has_target] = values

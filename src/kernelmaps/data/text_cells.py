@@ -212,7 +212,7 @@ class Text:
     def _parsed_cells(self) -> dict[str, Any]:
         return {}
 
-    def parsed(self, form: str) -> tuple[np.ndarray, pa.Array, np.ndarray]:
+    def parse(self, form: str) -> tuple[np.ndarray, pa.Array, np.ndarray]:
         """The different cells as numbers of a form, their units, and powers of ten."""
         if form not in self._parsed_cells:
             self._parsed_cells[form] = numbers_in(self.cells.distinct, form)
@@ -220,7 +220,7 @@ class Text:
 
     def numbers(self, fmt: NumberFormat) -> np.ndarray:
         """The different cells as numbers of one format and unit; NaN where they are not such."""
-        values, units, _ = self.parsed(fmt.form)
+        values, units, _ = self.parse(fmt.form)
         return np.where(np.asarray(pc.is_in(units, pa.array(["", fmt.unit]))), values, np.nan)
 
     def dates(self, form: str) -> np.ndarray:
@@ -377,7 +377,7 @@ def _all_in_brackets(column: Text) -> bool:
 
 def _most_frequent_unit(column: Text, form: str) -> str:
     """The unit that most rows have; empty if none has any."""
-    encoded = pc.fill_null(column.parsed(form)[1], "").dictionary_encode()
+    encoded = pc.fill_null(column.parse(form)[1], "").dictionary_encode()
     names = encoded.dictionary.to_pylist()
     rows = np.bincount(encoded.indices.to_numpy(), column.cells.counts, len(names))
     named = [(count, name) for count, name in zip(rows.tolist(), names) if name]
@@ -445,7 +445,7 @@ def unit_doubts(column: Text, fmt: NumberFormat) -> list[str]:
     """What is doubtful about multipliers, and about numbers without the unit that others have."""
     if column.plain is not None or fmt.form == CLOCK:
         return []
-    values, (_, units, powers) = column.numbers(fmt), column.parsed(fmt.form)
+    values, (_, units, powers) = column.numbers(fmt), column.parse(fmt.form)
     doubts, readable = [], ~np.isnan(values)
     scaled = np.flatnonzero((powers > 0) & readable)
     if len(scaled):
@@ -457,8 +457,8 @@ def unit_doubts(column: Text, fmt: NumberFormat) -> list[str]:
     bare = np.asarray(pc.fill_null(pc.equal(units, ""), False)) & readable & (values != 0)
     if fmt.unit and bare.any():
         doubts.append(
-            f"holds {quoted(column.cells.select(bare))} without the unit {fmt.unit!r} that other "
-            "cells have: write the unit, or convert these numbers"
+            f"holds {quote_cells(column.cells.select(bare))} without the unit {fmt.unit!r} that "
+            "other cells have: write the unit, or convert these numbers"
         )
     return doubts
 
@@ -491,21 +491,21 @@ def why_category(column: Text) -> str:
         return ""
     if _all_in_brackets(column):
         return "numbers in brackets alone, whose sign is not clear"
-    numbers = (("numbers", column.parsed(form)[0]) for form in column.number_forms)
+    numbers = (("numbers", column.parse(form)[0]) for form in column.number_forms)
     dates = (("dates", column.dates(form)) for form in column.date_forms)
     for k, (kind, values) in enumerate(chain(numbers, dates)):
         bad, _, unreadable = _count_unreadable(column, values)
         if not bad:
-            units = column.parsed(column.number_forms[k])[1].filter(pa.array(present))
+            units = column.parse(column.number_forms[k])[1].filter(pa.array(present))
             named = set(units.to_pylist()) - {""}
             several = len(named) > 1 and not named <= _ORDINALS
-            return f"numbers in several units ({quoted(sorted(named))})" if several else ""
+            return f"numbers in several units ({quote_cells(sorted(named))})" if several else ""
         is_most = 2 * bad <= cells.counts[present].sum()
         is_token = unreadable.sum() == 1  # of a scale of few numbers, one word says the same
         n_least = _MIN_NUMBERS_BESIDE_TOKEN if is_token else _MIN_READABLE_CELLS
         if is_most and (present & ~unreadable).sum() >= n_least:
             tokens = cells.select(unreadable).to_pylist()
-            return f"{kind}, and {quoted(tokens)} {rows_of(bad)} {advice_on_tokens(tokens)}"
+            return f"{kind}, and {quote_cells(tokens)} {rows_of(bad)} {advice_on_tokens(tokens)}"
     return ""
 
 
@@ -535,7 +535,7 @@ def rows_of(count: int) -> str:
     return f"in {count:,} row" if count == 1 else f"in {count:,} rows"
 
 
-def quoted(cells: Any, limit: int = 3) -> str:
+def quote_cells(cells: Any, limit: int = 3) -> str:
     """Some cells, for a message."""
     cells = cells.slice(0, limit + 1).to_pylist() if hasattr(cells, "to_pylist") else list(cells)
     shown = ", ".join(repr(re.sub(r"\s+", " ", cell)[:30]) for cell in cells[:limit])

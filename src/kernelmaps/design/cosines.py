@@ -133,7 +133,7 @@ def least_error_step(
 
 def fit_weights(problem: CosineProblem, frequencies: np.ndarray) -> np.ndarray:
     """Non-negative least-squares weights of given frequencies."""
-    lags, target, weight = problem.sampled(250)
+    lags, target, weight = problem.sample_lags(250)
     matrix = weight[:, None] * problem.atoms(lags, frequencies)
     try:
         return nnls(matrix, weight * target, maxiter=30 * frequencies.size)[0]
@@ -244,7 +244,7 @@ def least_p_norm(
     steps: int = 40,
 ) -> Cosines:
     """Descend from given cosines through growing powers p; the frequencies come back sorted."""
-    lags, target, weight = problem.sampled(160)
+    lags, target, weight = problem.sample_lags(160)
     weight, n = weight / problem.scale, cosines[1].size
     free = slice(int(fixed_zero), None)
     logs = np.log(np.maximum(cosines[1], 1e-4 * np.max(cosines[1], initial=1e-300)))

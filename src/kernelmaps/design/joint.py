@@ -730,7 +730,6 @@ class JointSearch:
         """Content key of a design: the signature on a coarse grid, and the size."""
         sample = problem.signature(product_grid(lag_axes(problem.spans, 7, "projection")))
         header = {"kind": "joint", "columns": self.n_columns, "form": problem.form}
-        header |= {"pool": "product", "select": "lp", "refine": True, "effort": 1}
         if problem.form == "projection":
             header["rules"] = 2  # modulations as starts
         header |= {"periods": [p or 0.0 for p in problem.periods], "steps": problem.steps}

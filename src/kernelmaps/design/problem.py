@@ -65,17 +65,6 @@ def has_kink(signature: Callable, span: float) -> bool:
     return bool(0 < peak - far < 3 * (peak - middle))
 
 
-# Columns of a map by default. The error of a smooth signature falls geometrically with their number
-# D, that of one with a kink like 1/D. Accuracy with the intersection on letters, whose values were
-# shifted to 4 … 19: 5 columns 77.1 %, 15 columns 80.8 %, 40 anchors 80.5 % (three training folds).
-SMOOTH_COLUMNS, KINK_COLUMNS = 5, 15
-
-
-def default_columns(signature: Callable) -> int:
-    """Number of columns of a feature that is right for most purposes."""
-    return KINK_COLUMNS if has_kink(signature, 1.0) else SMOOTH_COLUMNS
-
-
 class FeatureKernel(NamedTuple):
     """What designs ask of the kernel of one feature.
 
@@ -222,7 +211,7 @@ class CosineProblem:
         """Largest weighted value of the signature: the error of the zero map."""
         return float(np.max(np.abs(self._weight * self._target)))
 
-    def sampled(self, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def sample_lags(self, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """About `size` lags with k and w there, for least squares and coarse constraints."""
         step = max(1, self.lags.size // size)
         index = np.unique(np.r_[np.arange(0, self.lags.size, step), self.lags.size - 1])
@@ -263,7 +252,7 @@ class CosineProblem:
 
     def coarse_lags(self, n_frequencies: int) -> np.ndarray:
         """Lags of every program."""
-        return self.sampled(max(60, 8 * n_frequencies))[0]
+        return self.sample_lags(max(60, 8 * n_frequencies))[0]
 
     def free(self, frequencies: np.ndarray) -> np.ndarray:
         """Frequencies that may move: zero stays, as moving it costs a column."""

@@ -11,6 +11,7 @@ shipped with the package (``tools/make_ready_designs.py`` makes it).
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
@@ -275,14 +276,16 @@ Entry = tuple[dict[str, Any], dict[str, np.ndarray]]
 def load_or_solve(key: str, solve: Callable[[], Entry], use: bool) -> Entry:
     """The design of a key, shipped or in the user's cache, or a new one, which is then stored.
 
-    Without `use`, it is always new.
+    The cache is the folder ``KERNELMAPS_CACHE``, or one in the user's ``.cache``. Without `use`,
+    the design is always new.
     """
     if not use:
         return solve()
     ready = load_ready().get(key)
     if ready is not None:
         return ready
-    path = storage.cache_folder() / f"{key}.kmap"
+    cache = os.environ.get("KERNELMAPS_CACHE") or Path.home() / ".cache" / "kernelmaps"
+    path = Path(cache) / f"{key}.kmap"
     try:
         return storage.read(path, _KIND)
     except (OSError, FileFormatError):

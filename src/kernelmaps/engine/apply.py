@@ -11,10 +11,10 @@ from .._util.compiling import interpreted, make_read_only
 from .._util.devices import namespace_of
 from .._util.lazy import scipy
 from .._util.sparse import check_sparse, is_sparse
-from .._util.threads import BLOCK_BYTES, in_threads, limit_threads, row_blocks, rows_per_thread
+from .._util.threads import BLOCK_BYTES, limit_threads, row_blocks, rows_per_thread, run_in_threads
 from . import gpu
 from .extent import Extent, extent_of
-from .families import CURVES, apply_joint, joint_columns
+from .families import CURVES, FAMILIES, joint_columns
 from .outputs import check_out, note_path, output_dtype
 from .reference import evaluate, evaluate_table, real_rows
 from .spec import Spec, check_width
@@ -72,8 +72,10 @@ def apply(
         return _apply_interpreted(spec, X, out)
     if _is_joint(spec):
         note_path(f"joint:{spec.family}")
+        shape = (X.shape[0], joint_columns(spec, X.shape[1]))
+        out = check_out(out, shape, output_dtype(X.dtype))
         with limit_threads(n_jobs):
-            return apply_joint(spec, X, out)
+            return FAMILIES[spec.family].fast(spec, X, out)
     if is_sparse(X):
         return _apply_additive_csr(spec, X, out, extent, n_jobs)
     return _apply_additive_dense(spec, X, out, extent, n_jobs)
@@ -181,7 +183,7 @@ def _transform_dense(table: Table, X: np.ndarray, out: np.ndarray, n_jobs: int |
 
     note_path(f"table:{_BINNINGS[table.binning]}:dense")
     layout, x, flat = layout_of(table), make_read_only(X.reshape(-1)), out.reshape(-1)
-    in_threads(
+    run_in_threads(
         lambda begin, end: transform_dense(
             layout, x, transform_workspace(layout), begin, end, flat
         ),
@@ -253,7 +255,7 @@ def stored_columns(
     values, columns = np.empty(starts[-1], dtype=data.dtype), np.empty(starts[-1], dtype=index)
     layout, rows = layout_of(table), stored_rows(data, indices, indptr)
     out = Stored(values, columns, starts)
-    in_threads(
+    run_in_threads(
         lambda begin, end: transform_stored(
             layout, rows, transform_workspace(layout), begin, end, out
         ),

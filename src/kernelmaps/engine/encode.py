@@ -10,7 +10,7 @@ import numpy as np
 
 from .._util.compiling import interpreted, make_read_only
 from .._util.devices import namespace_of
-from .._util.threads import in_threads
+from .._util.threads import run_in_threads
 from . import gpu
 from .outputs import note_path, output_dtype
 from .piecewise import spec_of, stored_table, table_of
@@ -83,20 +83,13 @@ def encode_within(
     # The precision of transform, so that both put a value into the same bin.
     table = stored_table(spec, output_dtype(X.dtype))
     out = np.empty(X.shape, code_dtype(table))
-    return out, _encode_dense(table, X, (lower, upper), fraction_bits(table), out, n_jobs)
+    return out, encode_into(table, X, (lower, upper), fraction_bits(table), out, n_jobs)
 
 
-def fixed_point(table: Table, X: np.ndarray, bits: int, n_jobs: int | None = None) -> np.ndarray:
-    """Positions of dense rows in the bins of a table, in units of 2^−bits, as 16-bit integers."""
-    out = np.empty(X.shape, np.uint16)
-    _encode_dense(table, X, (-np.inf, np.inf), bits, out, n_jobs)
-    return out
-
-
-def _encode_dense(
+def encode_into(
     table: Table, X: np.ndarray, ends: tuple, bits: int, out: np.ndarray, n_jobs: int | None
 ) -> bool:
-    """Codes into `out`; whether all values were between the ends."""
+    """Positions of dense rows in bins, in units of 2^−bits; whether all were between the ends."""
     from .table.encode import TILE, encode_dense
     from .table.locate import locations_for
 
@@ -104,7 +97,7 @@ def _encode_dense(
     X = np.ascontiguousarray(X, dtype=X.dtype if X.dtype.kind == "u" else dtype)
     bins, encoding = code_bins(table), _encoding(table, ends, d, bits)
     x, codes = make_read_only(X.reshape(-1)), out.reshape(-1)
-    inside = in_threads(
+    inside = run_in_threads(
         lambda begin, end: encode_dense(bins, encoding, x, locations_for(TILE), begin, end, codes),
         X.shape[0],
         n_jobs,
@@ -118,7 +111,7 @@ def _encode_by_formula(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any,
     note_path("encode:reference")
     xp, table = namespace_of(X), stored_table(spec, np.dtype(np.float64))
     put = partial(xp.asarray, dtype=X.dtype, device=getattr(X, "device", None))
-    least, most = (put(np.array(end)) for end in (lower, upper))
+    low, high = (put(np.array(end)) for end in (lower, upper))
     without_nan = xp.where(xp.isnan(X), xp.zeros_like(X), X)
     bins = code_bins(table)
     codes, u = positions(bins, xp.astype(without_nan, xp.float64), xp)
@@ -126,7 +119,7 @@ def _encode_by_formula(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any,
         last = xp.asarray(bins.integers[TOP] + 1.0, device=getattr(X, "device", None))
         t = xp.minimum(xp.maximum(xp.astype(codes, xp.float64) + u, 0 * last), last)
         codes = xp.floor(t * 2.0 ** fraction_bits(table) + 0.5)
-    return codes, bool(xp.all((least <= X) & (most >= X)))
+    return codes, bool(xp.all((low <= X) & (high >= X)))
 
 
 def _encode_array_api(spec: Spec, X: Any, lower: Any, upper: Any) -> tuple[Any, bool]:

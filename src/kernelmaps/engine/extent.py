@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._util.schema import array, either, pair
-from .._util.threads import in_threads, rows_per_thread
+from .._util.threads import rows_per_thread, run_in_threads
 
 EXACT_SIZES = (1e-150, 1e150)
 """Of float64 values: their squares and products are floating-point numbers, too."""
@@ -71,7 +71,7 @@ def extent_of(X: np.ndarray, n_jobs: int | None = None) -> Extent:
     if X.dtype.kind == "u":
         return Extent(float(X.min()), float(X.max()), 1.0)
     values = X.ravel(order="K")
-    parts = in_threads(partial(_extremes, values), -(-values.size // _BLOCK), n_jobs)
+    parts = run_in_threads(partial(_extremes, values), -(-values.size // _BLOCK), n_jobs)
     low, high, least = np.array(parts).T
     return Extent(float(low.min()), float(high.max()), float(least.min()))
 
@@ -119,7 +119,7 @@ def column_range(X: np.ndarray, n_jobs: int | None = None) -> ColumnRange:
             return np.repeat([[np.inf], [-np.inf]], X.shape[1], axis=1)
         return np.stack([_reduce_columns(np.min, rows), _reduce_columns(np.max, rows)])
 
-    parts = in_threads(find_ends, len(X), n_jobs, rows_per_thread(X.shape[1]))
+    parts = run_in_threads(find_ends, len(X), n_jobs, rows_per_thread(X.shape[1]))
     lows, highs = zip(*parts, strict=True)
     return np.min(lows, axis=0).astype(np.float64), np.max(highs, axis=0).astype(np.float64)
 

@@ -34,7 +34,6 @@ import numpy as np
 
 from .._util.schema import Check, Lengths, SchemaError, integer, number
 from .._util.schema import array as floats
-from .outputs import check_out, output_dtype
 from .spec import (
     CLIPPED,
     SIGNED,
@@ -153,12 +152,6 @@ FAMILIES: dict[str, JointFamily] = {}
 def joint_columns(spec: Spec, n_features: int) -> int:
     """Output columns of a joint spec."""
     return _family(spec).n_columns(spec, n_features)
-
-
-def apply_joint(spec: Spec, X: Any, out: np.ndarray | None = None) -> np.ndarray:
-    """φ(X) by the fast path."""
-    shape = (X.shape[0], joint_columns(spec, X.shape[1]))
-    return _family(spec).fast(spec, X, check_out(out, shape, output_dtype(X.dtype)))
 
 
 def _family(spec: Spec) -> JointFamily:

@@ -25,7 +25,7 @@ import numpy as np
 from .._util.schema import Check, Lengths, SchemaError, either, text
 from .._util.schema import array as numbers_in
 from .._util.sparse import is_sparse
-from .._util.threads import BLOCK_BYTES, in_threads, limit_blas, power_of_two
+from .._util.threads import BLOCK_BYTES, limit_blas, power_of_two, run_in_threads
 from .families import FAMILIES, JointFamily, array
 from .outputs import note_path
 from .spec import FamilySchema, Spec, register_schema
@@ -111,21 +111,21 @@ def run_in_pieces(
     from numba import get_num_threads
 
     n_threads = get_num_threads()
-    columns, ranges, most = _partition(spec, X, dtype, BLOCK_BYTES // n_threads, n_threads)
+    columns, ranges, max_rows = _partition(spec, X, dtype, BLOCK_BYTES // n_threads, n_threads)
     ends = sorted({X.shape[0] * k // ranges for k in range(ranges + 1)})
     tasks = [(tile, rows) for tile in columns for rows in pairwise(ends)]
 
     def run(first: int, last: int) -> None:
         for tile, (start, stop) in tasks[first:last]:
             write, count = _writer(spec, tile, X, dtype), stop - start
-            pieces = max(1, round(count / most))  # of equal size: BLAS is slow on short ones
+            pieces = max(1, round(count / max_rows))  # of equal size: BLAS is slow on short ones
             ends = [start + count * k // pieces for k in range(pieces + 1)]
             for rows in pairwise(ends):
                 work(slice(*rows), tile, write)
             del write  # and with it a tile, before the next one is made
 
     with limit_blas(1):
-        in_threads(run, len(tasks), n_threads)
+        run_in_threads(run, len(tasks), n_threads)
 
 
 def _partition(
@@ -243,9 +243,9 @@ def check_operator(spec: Spec, lengths: Lengths) -> None:
         raise SchemaError(f"{where}: 'signs' has the wrong shape for {operator!r}")
     if operator == "hadamard" and signs.shape[2] != power_of_two(signs.shape[2]):
         raise SchemaError(f"{where}: 'signs' must have a power of two for its length")
-    most = signs.shape[0] * signs.shape[2] if operator == "hadamard" else signs.size
-    if np.any(np.diff(rows) < 0) or rows[-1] >= most:
-        raise SchemaError(f"{where}: 'rows' must ascend and be less than {most}")
+    n_transformed = signs.shape[0] * signs.shape[2] if operator == "hadamard" else signs.size
+    if np.any(np.diff(rows) < 0) or rows[-1] >= n_transformed:
+        raise SchemaError(f"{where}: 'rows' must ascend and be less than {n_transformed}")
 
 
 def takes_rows(spec: Spec, n_features: int) -> bool:

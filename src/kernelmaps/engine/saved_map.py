@@ -56,16 +56,16 @@ class ValueChecks:
             has_signed = "signed" in self._parameters
             raise ValueError(extent.describe_negative(self._class_name, low, has_signed))
         largest = max(abs(low), abs(high))
-        least, most = extent.EXACT_SIZES
+        lower, upper = extent.EXACT_SIZES
         if np.dtype(dtype) == np.float32:
-            least, most = float(np.finfo(np.float32).tiny), np.inf
-        small = fitting and 0 < largest < least
-        if not small and largest <= most:
+            lower, upper = float(np.finfo(np.float32).tiny), np.inf
+        small = fitting and 0 < largest < lower
+        if not small and largest <= upper:
             return
         what = "no value is larger in size than" if small else "values reach the size"
         raise ValueError(
-            f"{self._class_name}: {what} {largest:g}, outside the sizes {least:g} to "
-            f"{most:g} for which its results are exact. Divide X by a constant of that order."
+            f"{self._class_name}: {what} {largest:g}, outside the sizes {lower:g} to "
+            f"{upper:g} for which its results are exact. Divide X by a constant of that order."
         )
 
     def _check_domain(self, X: Any, columns: ColumnRange | None = None) -> None:

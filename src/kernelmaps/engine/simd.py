@@ -53,7 +53,7 @@ def llvm(kind: types.Type) -> ir.Type:
     return ir.VectorType(element, kind.size) if isinstance(kind, Vector) else element
 
 
-def filled(builder, value, kind: types.Type):
+def fill_vector(builder, value, kind: types.Type):
     """A number in every lane."""
     if not isinstance(kind, Vector):
         return value
@@ -137,7 +137,7 @@ def fill(typing_context, array, value, size):
     kind = Vector(array.dtype, size.count)
 
     def build(context, builder, signature, args):
-        return filled(builder, args[1], kind)
+        return fill_vector(builder, args[1], kind)
 
     return kind(array, array.dtype, size), build
 
@@ -282,10 +282,6 @@ def _field_type(record: types.Type, name: str) -> types.Type:
     return record.types[record.fields.index(name)]
 
 
-def _field(context, builder, block: types.Type, value, name: str):
-    return context.get_getattr(block, name)(context, builder, block, value, name)
-
-
 def _python_polynomial(values, piece, u, v):
     size, width = len(values.chunk), len(values.chunk) * len(values.parts)
     first = piece * width * len(values.powers) + v * size
@@ -305,8 +301,8 @@ def polynomial(typing_context, values, piece, u, part):
 
     def build(context, builder, signature, args):
         block, piece, u, part = args
-        numbers = _field(context, builder, values, block, "coef")
-        position = filled(builder, u, kind)
+        numbers = context.get_getattr(values, "coef")(context, builder, values, block, "coef")
+        position = fill_vector(builder, u, kind)
         at = builder.mul(piece, _COUNT(width * powers))
         at = builder.add(at, builder.mul(part, _COUNT(kind.size)))
         total = None

@@ -82,9 +82,9 @@ class Spec:
         where = f"the spec of family {self.family!r}"
         lengths = check_entries(self.arrays, schema.arrays, schema.optional_arrays, where)
         check_entries(self.numbers, schema.numbers, schema.optional_numbers, where, lengths)
-        least, most = schema.parts
-        if not least <= len(self.parts) <= most:
-            raise SchemaError(f"{where} must have {least} to {most} parts, found {len(self.parts)}")
+        low, high = schema.parts
+        if not low <= len(self.parts) <= high:
+            raise SchemaError(f"{where} must have {low} to {high} parts, found {len(self.parts)}")
         schema.relations(self, lengths)
 
     @cached_property

@@ -439,8 +439,8 @@ class _Search:
         unseen = np.zeros(self.X.shape[1], dtype=bool)
         for held, train, *_ in self.splits:
             ends = (end for part in (train, held) for end in (part.min(axis=0), part.max(axis=0)))
-            low, high, least, most = (dense(end).ravel() for end in ends)
-            unseen |= (low == high) & ((least < low) | (most > high))
+            low, high, smallest, largest = (dense(end).ravel() for end in ends)
+            unseen |= (low == high) & ((smallest < low) | (largest > high))
         names = [str(self.names[d]) for d in np.flatnonzero(unseen)]
         if names and maps.get_sort(self.kernel) == "additive":
             shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")

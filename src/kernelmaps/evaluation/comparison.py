@@ -45,9 +45,9 @@ from .methods import (
     get_penalty,
     linear_model,
     map_method,
+    penalty_name,
     put_behind,
     scale_rows,
-    set_penalty,
 )
 from .results import LARGEST_TIE, Comparison, make_frame, splitter_of
 
@@ -123,9 +123,8 @@ def compare(
         Penalty of linear models and kernel machines (1/C for ridge regression). Of several values,
         a cross-validation on at most 500 rows chooses one for each method.
     budget : float, optional
-        Seconds. A method is begun if as much time is left as the longest of its class took (of a
-        new one: the shortest of all; of a new kind: all on average) and may end late; notes name
-        others. At most 250 random rows a second are used.
+        Seconds. A method begins if as much time is left as the longest of its class took (of a new
+        one: the shortest; of a new kind: the mean). Notes name others. 250 rows a second are used.
     name, feature_names, loading_code : str, sequence of str, str
         Names of the data and of its columns, and Python that makes X and y, for the report.
     random_state : int, RandomState, Generator or None
@@ -158,8 +157,8 @@ def compare(
     methods = _order_methods(methods, _ORDER_OF_TABLES if is_mixed else _ORDER, maps, kernels)
     larger_maps = partial(_larger_maps, make_maps, pairs, (sizes, joint_sizes))
     data = {"name": name, "C": penalties, "loading_code": loading_code, **facts}
-    most_rows = None if budget is None else max(_FEWEST_ROWS, int(ROWS_PER_SECOND * budget))
-    work = methods, larger_maps, problem.sample(most_rows), penalties, start + (budget or np.inf)
+    max_rows = None if budget is None else max(_FEWEST_ROWS, int(ROWS_PER_SECOND * budget))
+    work = methods, larger_maps, problem.sample(max_rows), penalties, start + (budget or np.inf)
     result = _measure_all(*work, progress, Comparison(task, data, notes=notes))
     return replace(result, seconds=perf_counter() - start)
 
@@ -355,11 +354,13 @@ def choose_penalty(method: Method, problem: Problem, penalties: Sequence[float])
         if method.kind == "gam":  # has no penalty, and is compiled
             X = problem.rows(method, np.arange(len(problem.y)))
             clone(method.model).fit(X, problem.y).predict(X)
-        if get_penalty(method.model) is None:
+        name = penalty_name(method.model)
+        if name is None:
             return method
         Z = method.make_features().fit_transform(problem.rows(method, train))
         inner = replace(problem.take(train), X=Z)
-        models = [set_penalty(method.model, C) for C in sorted(penalties)]
+        values = sorted(penalties) if name.endswith("C") else [1 / C for C in sorted(penalties)]
+        models = [clone(method.model).set_params(**{name: value}) for value in values]
         losses = np.zeros(len(models))
         for train, test in inner.folds():
             columns = train if method.kind == "exact" else slice(None)

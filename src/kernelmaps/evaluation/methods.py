@@ -321,7 +321,7 @@ def linear_model(task: str, C: float) -> Any:
     return Ridge(alpha=1 / C) if task == "regression" else LinearSVC(C=C, dual=False, tol=0.01)
 
 
-def _penalty_name(model: Any) -> str | None:
+def penalty_name(model: Any) -> str | None:
     """The parameter of a model that is C, or 1/C (named alpha); None if it has neither."""
     names = (name for name in model.get_params() if name.split("__")[-1] in ("C", "alpha"))
     return next(names, None)
@@ -329,17 +329,11 @@ def _penalty_name(model: Any) -> str | None:
 
 def get_penalty(model: Any) -> float | None:
     """The penalty C of a linear model or kernel machine; None for models without one."""
-    name = _penalty_name(model)
+    name = penalty_name(model)
     if name is None:
         return None
     value = float(model.get_params()[name])
     return value if name.endswith("C") else 1 / value
-
-
-def set_penalty(model: Any, C: float) -> Any:
-    """The unfitted model with a penalty C."""
-    name = _penalty_name(model) or "C"
-    return clone(model).set_params(**{name: C if name.endswith("C") else 1 / C})
 
 
 def map_method(label: str, feature_map: Any, kernel: str, model: Any, scaler: Any = None) -> Method:

@@ -125,7 +125,7 @@ def model_report(
     shapes = shape_functions(model, names=feature_names, domain=domain)
     names = None if feature_names is None else [shape.name for shape in shapes]
     data = _describe(report_rows, shapes, target, held_out)
-    selected = _selected(report_rows, rows)
+    selected = _select_rows(report_rows, rows)
     data |= {"title": title or data["title"], "rows": _rows(report_rows, selected, names)}
     data["form"] = None  # but of generalised additive models
     if (predictor := getattr(model, "predictor_", None)) is not None:
@@ -150,7 +150,7 @@ def _describe(
         "subtitle": _subtitle(model),
         "scale": scale if scale == target else f"the {scale}",
         "outputs": output_names(model) or [str(getattr(model, "classes_", ["score"])[-1])],
-        "facts": _facts(model, held_out, given=judged is not None),
+        "facts": _facts(model, held_out, is_given=judged is not None),
         "shapes": plain_panels(functions.panels),
         "range": round_numbers(functions.limits) if shapes else [],
         "pairs": plain_panels(pairs.panels),
@@ -173,7 +173,7 @@ def _one_block(model: Any, X: Any, y: Any, exposure: Any) -> Blocks:
     if y is not None:
         warn_without_exposure(model, "model_report", exposure)
     exposure = None if exposure is None else np.asarray(exposure, dtype=np.float64)
-    if y is not None and getattr(model, "_of_times", False):
+    if y is not None and getattr(model, "_is_survival", False):
         y = model._targets_as_columns(y)
     return lambda: [(X, y, exposure)]
 
@@ -246,12 +246,12 @@ def _subtitle(model: Any) -> str:
     return ", ".join(facts)
 
 
-def _facts(model: Any, held_out: dict[str, Any] | None, given: bool) -> list[list[str]]:
+def _facts(model: Any, held_out: dict[str, Any] | None, is_given: bool) -> list[list[str]]:
     """A few numbers for the head of the report."""
     facts = []
     if held_out:
         count = f"{held_out['rows']:,}"
-        where = f"on the {count} rows given" if given else f"on {count} held-out rows"
+        where = f"on the {count} rows given" if is_given else f"on {count} held-out rows"
         for name in ("concordance", "accuracy", "d2", "r2", "roc_auc", "rmse"):
             if name in held_out["scores"]:
                 words = METRICS.get(name, name)
@@ -279,7 +279,7 @@ def _summary(model: Any) -> dict[str, Any] | None:
 # ---- rows ---------------------------------------------------------------------------------------
 
 
-def _selected(report_rows: ReportRows, rows: Sequence[int] | None) -> dict[str, Any]:
+def _select_rows(report_rows: ReportRows, rows: Sequence[int] | None) -> dict[str, Any]:
     """Rows to explain and their targets, by their names."""
     if not report_rows.n:
         return {}

@@ -58,7 +58,7 @@ class PredictionScores:
         # Some rows lie beyond those of the fit: no need to warn.
         with warnings.catch_warnings(action="ignore", category=OutOfDomainWarning):
             predicted = np.asarray(self.model.predict(X, **options))
-            if getattr(self.model, "_of_times", False):
+            if getattr(self.model, "_is_survival", False):
                 truth = self.model._targets_as_columns(y)
             elif self.classes is None:
                 truth = np.asarray(y).astype(np.float64)

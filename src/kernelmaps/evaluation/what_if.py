@@ -87,19 +87,19 @@ def _inputs(model: AdditivePredictor) -> list[dict[str, Any]]:
         for j in term.columns:
             importance[j] = max(importance[j], term.importance)
     inputs = []
-    for how in model.reader.columns:
-        books = [position[name] for name in how.features]
+    for column in model.reader.columns:
+        books = [position[name] for name in column.features]
         largest = max((importance[j] for j in books), default=-1.0)
         if largest < 0:
             continue
         book = model.books[books[0]]
-        item: dict[str, Any] = {"name": how.name, "unit": how.unit, "kind": how.kind}
+        item: dict[str, Any] = {"name": column.name, "unit": column.unit, "kind": column.kind}
         item["books"] = books
-        if how.kind == "date":
-            item |= {"parts": how.parts, "weekdays": WEEKDAYS}
+        if column.kind == "date":
+            item |= {"parts": column.parts, "weekdays": WEEKDAYS}
         elif len(book.nodes):
-            whole = book.exact and not (book.nodes % 1).any()
-            item |= {"low": book.nodes[0], "high": book.nodes[-1], "whole": whole}
+            is_integer = book.exact and not (book.nodes % 1).any()
+            item |= {"low": book.nodes[0], "high": book.nodes[-1], "whole": is_integer}
         inputs.append((-largest, item))
     return [item for _, item in sorted(inputs, key=lambda pair: pair[0])]
 

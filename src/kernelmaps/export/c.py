@@ -318,14 +318,14 @@ def _number(value: float) -> str:
 def _strings(values: Sequence[Any]) -> str:
     """Initialiser of an array of C strings: UTF-8, bytes beyond plain ASCII in octal."""
 
-    def quoted(value: Any) -> str:
+    def quote(value: Any) -> str:
         plain = "".join(
             chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}"
             for byte in str(value).encode()
         )
         return f'"{plain}"'
 
-    return "{" + ", ".join(map(quoted, values)) + "}"
+    return "{" + ", ".join(map(quote, values)) + "}"
 
 
 def _table_add(name: str, table: Table, width: str, missing: np.ndarray | None = None) -> str:

@@ -121,10 +121,11 @@ def listed_class(name: str) -> type | None:
     """The class that a file may mean by `name`, or None."""
     if name in _RECORDS or name in SKLEARN:
         return getattr(import_module(_RECORDS.get(name) or SKLEARN[name][0]), name)
-    from ..kernels.registry import kernel_class  # with scikit-learn, which few files need
+    from ..kernels.registry import KNOWN  # with scikit-learn, which few files need
     from ..maps.base import PLUGINS
 
-    if registered := PLUGINS.get(name) or kernel_class(name):
+    kernels = {maker.__name__: maker for maker in KNOWN.values() if isinstance(maker, type)}
+    if registered := PLUGINS.get(name) or kernels.get(name):
         return registered
     module = kernelmaps._MODULE_OF.get(name, "")
     public = getattr(kernelmaps, name, None) if module.startswith(_ESTIMATOR_PACKAGES) else None

@@ -109,15 +109,15 @@ def _name_inputs(graph: Any, names: Sequence[str]) -> None:
     places = {item.name: name for item, name in zip(graph.input, names, strict=True)}
     made = {name for node in graph.node for name in node.output}
     made |= {item.name for item in (*graph.output, *graph.initializer)}
-    taken = {old: name for old, name in places.items() if old != name and name in made}
-    for old in taken:
+    clashes = {old: name for old, name in places.items() if old != name and name in made}
+    for old in clashes:
         del places[old]
     for item in graph.input:
         item.name = places.get(item.name, item.name)
     for node in graph.node:
         node.input[:] = [places.get(name, name) for name in node.input]
-    if taken:
-        words = ", ".join(f"{name!r} is the input {old!r}" for old, name in taken.items())
+    if clashes:
+        words = ", ".join(f"{name!r} is the input {old!r}" for old, name in clashes.items())
         warnings.warn(
             f"to_onnx: the graph has other results of the same name as columns: column {words}.",
             stacklevel=3,
@@ -274,7 +274,7 @@ def _additive_scores(xp: Trace, model: Any, X: Any) -> Traced:
         columns = X
         if not isinstance(X, list):  # one matrix, with the columns that fit left out
             formats = enumerate(model.reader_.columns)
-            columns = [X[:, j][:, None] for j, how in formats if how.features]
+            columns = [X[:, j][:, None] for j, column in formats if column.features]
         return _table_scores(xp, model, columns)
     curve_terms = model.curve_terms()
     if curve_terms is not None:

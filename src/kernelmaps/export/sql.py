@@ -145,7 +145,7 @@ def to_sql(
     check_choice("to_sql", "dialect", dialect, tuple(_DIALECTS))
     check_flag("to_sql", "terms", terms)
     if columns is None:
-        columns = [how.name for how in predictor.reader.columns if how.kind != "left out"]
+        columns = [column.name for column in predictor.reader.columns if column.kind != "left out"]
     path, carried = ([n] if isinstance(n, str) else list(n or ()) for n in (table, columns))
     for what, names in (("table", path), ("columns", carried)):
         valid = all(isinstance(name, str) and name and "\0" not in name for name in names)
@@ -183,11 +183,11 @@ def _remarks(predictor: AdditivePredictor, dialect: str) -> list[str]:
     lines += [
         f"Edited after the fit: {json.dumps(edit, ensure_ascii=False)}" for edit in predictor.edits
     ]
-    for how in predictor.reader.columns:
-        name, unit = json.dumps(how.name), "hours" if how.form == CLOCK else how.unit
-        if how.kind == "date":
+    for column in predictor.reader.columns:
+        name, unit = json.dumps(column.name), "hours" if column.form == CLOCK else column.unit
+        if column.kind == "date":
             lines.append(f"Column {name} holds dates, or text such as 2024-01-31 17:30:00.")
-        elif how.kind == "number" and (how.form != "plain" or how.unit):
+        elif column.kind == "number" and (column.form != "plain" or column.unit):
             lines.append(f"Column {name} holds numbers, not text{unit and f' ({unit})'}.")
     return [f"-- {line}" for line in lines]
 
@@ -231,7 +231,7 @@ def _curve(x: str, piece: Piece, k: int) -> str:
     return _case([missing, infinite, *branches], pieces[-1][1])
 
 
-def _date_features(how: ColumnFormat, date: str, dialect: Dialect) -> dict[str, str]:
+def _date_features(column: ColumnFormat, date: str, dialect: Dialect) -> dict[str, str]:
     """The columns that a date is read as, as `data.dates.date_columns` computes them."""
     year, month, day, hour, minute, second = (
         f"CAST(SUBSTRING({date}, {start}, {length}) AS INTEGER)"
@@ -254,8 +254,8 @@ def _date_features(how: ColumnFormat, date: str, dialect: Dialect) -> dict[str, 
         "hour": f"{seconds} / 3600.0e0",
     }
     share = f"(({day_of_year}) * 86400.0e0 + {seconds}) / ((365 + {leap}) * 86400.0e0)"
-    features = {part_name(how.name, part): parts[part] for part in how.parts}
-    return {how.name: f"{year} + {share}"} | features
+    features = {part_name(column.name, part): parts[part] for part in column.parts}
+    return {column.name: f"{year} + {share}"} | features
 
 
 def _level(text: str, is_boolean: bool) -> str:
@@ -373,7 +373,7 @@ class _Statement:
 
     def add_predictions(self, scores: Sequence[str]) -> list[str]:
         """The inverse of the link; probabilities are sigmoids, scaled to sum to one."""
-        link, most = self.predictor.fitted_loss.link, _real(_MAX_EXPONENT)
+        link, limit = self.predictor.fitted_loss.link, _real(_MAX_EXPONENT)
         if link == "identity":
             return [scores[0], *(f"EXP({s})" for s in scores[1:])]
         inverse = "1.0e0 / (1.0e0 + EXP(-{0}))"
@@ -392,7 +392,7 @@ class _Statement:
         elif link not in ("logit", "softmax"):
             raise ValueError(f"to_sql: predictions with the link {link!r} have no form in SQL.")
         bounded = self.add_each("bounded", [
-            _case([f"WHEN {s} > {most} THEN {most}", f"WHEN {s} < -{most} THEN -{most}"], s)
+            _case([f"WHEN {s} > {limit} THEN {limit}", f"WHEN {s} < -{limit} THEN -{limit}"], s)
             for s in scores
         ])  # fmt: skip
         means = self.add_each("mean", map(inverse.format, bounded))
@@ -411,35 +411,35 @@ class _Statement:
         """Add the columns of the model that terms are functions of."""
         position = {self.predictor.books[j].name: j for j in used}
         columns = self.predictor.reader.columns
-        formats = [how for how in columns if not position.keys().isdisjoint(how.features)]
+        formats = [column for column in columns if not position.keys().isdisjoint(column.features)]
         cells: dict[tuple[str, str], tuple[str, str]] = {}
-        for how in formats:
-            kinds = ["text" if how.kind == "category" else how.kind]
-            if how.kind == "category" and how.form == "number":
-                levels = self.predictor.books[position[how.name]].levels
+        for column in formats:
+            kinds = ["text" if column.kind == "category" else column.kind]
+            if column.kind == "category" and column.form == "number":
+                levels = self.predictor.books[position[column.name]].levels
                 exact = all(abs(float(level)) < _EXACT_INTEGERS for level in levels)
                 kinds += ["number"] * exact
             for kind in kinds:
-                value = getattr(self.dialect, kind).format(f"s.{_identifier(how.name)}")
-                cells[how.name, kind] = (f"{how.name} ({kind})", value)
+                value = getattr(self.dialect, kind).format(f"s.{_identifier(column.name)}")
+                cells[column.name, kind] = (f"{column.name} ({kind})", value)
         carried = ",\n ".join(f"s.{_identifier(name)}" for name in dict.fromkeys(self.carried))
         read = self.add("cells", cells, carried=carried)
         values: dict[int, tuple[str, str]] = {}
-        for how in formats:
-            j = position.get(how.name, -1)
-            if how.kind == "date":
-                features = _date_features(how, read[how.name, "date"], self.dialect)
+        for column in formats:
+            j = position.get(column.name, -1)
+            if column.kind == "date":
+                features = _date_features(column, read[column.name, "date"], self.dialect)
                 values |= {
                     position[name]: (f"{name} (value)", value)
                     for name, value in features.items() if name in position
                 }  # fmt: skip
-            elif how.kind == "category":
-                level = _level(read[how.name, "text"], how.form == "boolean")
-                values[j] = (f"{how.name} (level)", level)
-                if (how.name, "number") in read:
-                    self.numbers[j] = read[how.name, "number"]
+            elif column.kind == "category":
+                level = _level(read[column.name, "text"], column.form == "boolean")
+                values[j] = (f"{column.name} (level)", level)
+                if (column.name, "number") in read:
+                    self.numbers[j] = read[column.name, "number"]
             else:
-                self.inputs[j] = read[how.name, "number"]
+                self.inputs[j] = read[column.name, "number"]
         self.inputs |= self.add("values", values)
 
     # -- functions --------------------------------------------------------------------------------

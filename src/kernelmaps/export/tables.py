@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._util.arguments import needed
+from .._util.arguments import import_optional
 from .._util.display import printable
 from .._util.storage import AnyPath, write_file
 from .sql import fitted_predictor
@@ -41,7 +41,7 @@ def write_tables(
     if Path(path).suffix.lower() == ".csv":
         _join_tables(tables).to_csv(content, index=False)
     else:
-        needed("openpyxl")
+        import_optional("openpyxl")
         with pd.ExcelWriter(content, engine="openpyxl") as writer:
             for k, (name, frame) in enumerate(tables.items()):
                 title = re.sub(r"[\[\]:*?/\\]", "_", printable(f"{k} {name}"))[:31].rstrip("'")

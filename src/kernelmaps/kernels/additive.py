@@ -16,7 +16,7 @@ from scipy import sparse
 
 from .._util.compiling import interpreted, make_read_only
 from .._util.devices import is_foreign, namespace_of
-from .._util.threads import BLOCK_BYTES, in_threads, row_blocks
+from .._util.threads import BLOCK_BYTES, row_blocks, run_in_threads
 from .base import Kernel, Rows, sums_over_features
 
 Component = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -158,14 +158,14 @@ def compiled_sums(
         x, y = _loops.pack_csr(X), _loops.pack_csr(Y)
         terms = tuple(_loops.csr_terms(rule, rows) for rows in (x, y))
         sum_rows = partial(_loops.csr_sums, rule, x, y, terms, symmetric, out)
-        in_threads(sum_rows, out.shape[0], n_jobs)
+        run_in_threads(sum_rows, out.shape[0], n_jobs)
     else:
         tiles = -(-out.shape[0] // _loops.TILE) * -(-out.shape[1] // _loops.TILE)
         terms = tuple(_row_terms(rows, code == _loops.JENSEN_SHANNON) for rows in (X, Y))
         rule = _loops.make_rule(code, parameter, X.dtype)
         x, y = make_read_only(X), make_read_only(Y)
         sum_rows = partial(_loops.dense_sums, rule, x, y, terms, symmetric, out)
-        in_threads(sum_rows, tiles, n_jobs)
+        run_in_threads(sum_rows, tiles, n_jobs)
     return out
 
 
@@ -198,7 +198,7 @@ def _component_sums(
         add(component, X[begin:end], Y, total[begin:end])
 
     # NumPy's functions leave the interpreter to others while they work on long arrays.
-    in_threads(part, X.shape[0], n_jobs, max(1, 20_000 // max(1, Y.shape[0])))
+    run_in_threads(part, X.shape[0], n_jobs, max(1, 20_000 // max(1, Y.shape[0])))
     if symmetric:
         total = (total + total.T) / 2  # a user's component may round differently in x and y
     return total.astype(X.dtype, copy=False)

@@ -31,7 +31,7 @@ def check_columns(owner: str, X: Any, Y: Any) -> None:
         )
 
 
-def _checked(owner: str, xp: Any, X: Any, name: str) -> Any:
+def _check_array_api(owner: str, xp: Any, X: Any, name: str) -> Any:
     if X.ndim != 2 or not X.shape[1]:
         raise ValueError(f"the {owner} kernel: {name} must have two dimensions, found {X.shape}.")
     if xp.isdtype(X.dtype, "complex floating"):
@@ -106,7 +106,7 @@ class Kernel(ABC):
         """
         if is_foreign(X):
             return self._evaluate_array_api(self._gram_array_api, X, Y)
-        X, Y = self._checked(X, Y)
+        X, Y = self._check_sides(X, Y)
         return self._gram(X, Y, n_jobs)
 
     def diag(self, X: Rows) -> np.ndarray:
@@ -124,7 +124,7 @@ class Kernel(ABC):
         """
         if is_foreign(X):
             return self._evaluate_array_api(lambda xp, X, Y: self._diag_array_api(xp, X), X, None)
-        return self._diag(self._checked(X)[0])
+        return self._diag(self._check_sides(X)[0])
 
     def squared_distance(
         self, X: Rows, Y: Rows | None = None, *, n_jobs: int | None = None
@@ -145,7 +145,7 @@ class Kernel(ABC):
         """
         if is_foreign(X):
             return self._evaluate_array_api(self._distance_array_api, X, Y)
-        X, Y = self._checked(X, Y)
+        X, Y = self._check_sides(X, Y)
         distance = self._squared_distance(X, Y, n_jobs)
         if Y is None:
             np.fill_diagonal(distance, 0)
@@ -176,8 +176,8 @@ class Kernel(ABC):
                 f"the {self.name} kernel: X is on {X.device}, Y is in or on {place}. Bring both to "
                 "one device."
             )
-        x = _checked(self.name, xp, X, "X")
-        y = x if Y is None else _checked(self.name, xp, Y, "Y")
+        x = _check_array_api(self.name, xp, X, "X")
+        y = x if Y is None else _check_array_api(self.name, xp, Y, "Y")
         check_columns(self.name, x, y)
         self._check_both(x, None if Y is None else y)
         single = xp.result_type(X.dtype, X.dtype if Y is None else Y.dtype) == xp.float32
@@ -205,7 +205,7 @@ class Kernel(ABC):
         distance = diag_x[:, None] + diag_y[None, :] - 2 * self._gram_array_api(xp, X, Y)
         return xp.maximum(distance, xp.zeros_like(distance))
 
-    def _checked(self, X: Rows, Y: Rows | None = None) -> tuple[Rows, Rows | None]:
+    def _check_sides(self, X: Rows, Y: Rows | None = None) -> tuple[Rows, Rows | None]:
         """Both sides, brought to one precision and one storage."""
         X = check_rows(self.name, X, "X")
         if Y is not None:

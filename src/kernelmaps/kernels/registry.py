@@ -77,12 +77,6 @@ def register(kernel: type[Kernel], name: str | None = None) -> type[Kernel]:
     return kernel
 
 
-def kernel_class(class_name: str) -> type[Kernel] | None:
-    """The registered class of kernels of that name, or None."""
-    classes = [maker for maker in KNOWN.values() if isinstance(maker, type)]
-    return next((cls for cls in classes if cls.__name__ == class_name), None)
-
-
 def get(kernel: str | Kernel | Callable | list | tuple) -> Kernel:
     """Return the kernel of a name; kernels are returned unchanged.
 

@@ -197,10 +197,10 @@ class StationaryKernel(UnitDiagonal):
         with limit_threads(n_jobs):
             for rows in row_blocks(X.shape[0], 16 * other.shape[0]):
                 squared = _squared_distances(_scale_rows(X[rows], centre, length), reduced)
-                out[rows] = self._at_squares(squared)
+                out[rows] = self._evaluate_squares(squared)
         return (out + out.T) / 2 if Y is None else out
 
-    def _at_squares(self, squared: np.ndarray) -> np.ndarray:
+    def _evaluate_squares(self, squared: np.ndarray) -> np.ndarray:
         """Values at squared distances in units of the length; the array may be overwritten."""
         return self.signature(getattr(self, self.parameter_name, 1.0) * np.sqrt(squared))
 
@@ -231,7 +231,7 @@ class Gaussian(StationaryKernel):
         xp, delta = float_differences(delta)
         return xp.exp(-0.5 * (delta / self.sigma) ** 2)
 
-    def _at_squares(self, squared: np.ndarray) -> np.ndarray:
+    def _evaluate_squares(self, squared: np.ndarray) -> np.ndarray:
         squared *= -0.5
         return np.exp(squared, out=squared)
 

@@ -674,10 +674,10 @@ def _cell_bound(
     bound = measured = 0.0
     for rows in row_blocks(len(low), 8 * 8 * len(low)):
         corners = [a[rows] @ b.T for a in (left, right) for b in (left, right)]
-        least, most = np.minimum.reduce(corners), np.maximum.reduce(corners)
+        lowest, highest = np.minimum.reduce(corners), np.maximum.reduce(corners)
         under = kernel.component(low[rows, None], low[None, :])
         over = kernel.component(high[rows, None], high[None, :])
-        bound = max(bound, float(np.max(over - least)), float(np.max(most - under)))
+        bound = max(bound, float(np.max(over - lowest)), float(np.max(highest - under)))
         errors = np.abs(corners[0] - under), np.abs(corners[3] - over)
         measured = max(measured, float(np.max(errors)))
     return bound, measured

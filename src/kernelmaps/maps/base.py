@@ -40,7 +40,7 @@ from .._util.devices import (
 from .._util.schema import State, boolean, instance, names, optional, size
 from .._util.sparse import check_sparse, dense, naming_text
 from .._util.storage import all_or_nothing
-from .._util.threads import in_threads, resolve_threads
+from .._util.threads import resolve_threads, run_in_threads
 from ..certificate import Certificate, rounding_error
 from ..engine import Spec, apply, evaluate, gpu
 from ..engine.apply import apply_array_api, stage_columns
@@ -423,10 +423,10 @@ class AdditiveMap(MapOfDomain):
             limits, exceeded = self._limits_of(other_rows), 2 / (other_rows.shape[0] + 1)
         errors = self._feature_errors(rows[:pairs], rows[pairs:])
         where = "rows like these, if their features are independent"
-        found = float(np.max(np.abs(errors.sum(axis=1)), initial=0.0))
+        largest_error = float(np.max(np.abs(errors.sum(axis=1)), initial=0.0))
         if exceeded > (1 - probability) / 2:
             reason = "too few rows to tell how large values get; say so with largest="
-            return Certificate(np.inf, "absolute", where, reason, probability, found=found)
+            return Certificate(np.inf, "absolute", where, reason, probability, found=largest_error)
         bound = self._feature_bound(limits)
         if output_dtype(X.dtype) == np.float32:
             columns = int(np.max(self._columns_per_feature()))
@@ -441,7 +441,7 @@ class AdditiveMap(MapOfDomain):
             f"{where} (at most {worst:.3g} for all with values up to {np.max(limits):.3g})",
             f"Bernstein's inequality, moments from {pairs} pairs of rows",
             probability,
-            found=found,
+            found=largest_error,
         )
 
     @property
@@ -615,7 +615,7 @@ def positive_range(X: Any, n_jobs: int | None = None) -> tuple[float, float]:
             small.append(sizes[(sizes <= threshold) & (sizes > 0)])
         return np.concatenate(small), count, largest
 
-    parts = in_threads(find_small, values.size, n_jobs, _GRAIN)
+    parts = run_in_threads(find_small, values.size, n_jobs, _GRAIN)
     small = np.concatenate([part[0] for part in parts]) if parts else np.empty(0)
     count, largest = sum(part[1] for part in parts), max((part[2] for part in parts), default=0.0)
     if count == 0:

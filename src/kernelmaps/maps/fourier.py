@@ -370,10 +370,10 @@ def fit_weights(pool: Spec, kernel: Any, X: Any, n: int, rng: np.random.Generato
     exact = np.append(kernel(apart, np.zeros((1, X.shape[1])))[:, 0], _DIAGONAL)
     # Least squares see the triangular factor alone, which has fewer rows than there are pairs.
     triangle = np.linalg.qr(np.column_stack([cosines, exact]), mode="r")
-    most = 10 * cosines.shape[1]
-    pool_weights, _ = nnls(triangle[:, :-1], triangle[:, -1], maxiter=most)
+    max_iter = 10 * cosines.shape[1]
+    pool_weights, _ = nnls(triangle[:, :-1], triangle[:, -1], maxiter=max_iter)
     largest = np.sort(np.argsort(pool_weights)[-n:])
-    weights, _ = nnls(triangle[:, largest], triangle[:, -1], maxiter=most)
+    weights, _ = nnls(triangle[:, largest], triangle[:, -1], maxiter=max_iter)
     fitted, amplitudes = _descend(matrix[:, largest], np.sqrt(weights), apart, exact[:-1])
     arrays = {"matrix": fitted.astype(matrix.dtype), "amplitudes": np.tile(amplitudes, 2)}
     return Spec("fourier", arrays, {**pool.numbers, "scale": 1.0})

@@ -31,9 +31,9 @@ from .. import kernels
 from .._util.arguments import argument_error, check_count, check_positive
 from .._util.schema import array, number
 from .._util.sparse import dense
-from .._util.threads import evenly_spaced, in_threads, limit_blas, row_blocks, rows_per_thread
+from .._util.threads import evenly_spaced, limit_blas, row_blocks, rows_per_thread, run_in_threads
 from ..certificate import Certificate
-from ..design.problem import default_columns
+from ..design.problem import has_kink
 from ..engine import Spec
 from ..engine.families import waves_arrays
 from .base import AdditiveMap
@@ -53,6 +53,10 @@ _FINE = np.linspace(-1, 1, 9)  # of a later one, from one step of the round befo
 _ROUNDS = 3  # with finer grids
 _SIZES = 4  # this number of columns and fewer, whose series may serve as well
 
+# Columns of a map by default. The error of a smooth signature falls geometrically with their number
+# D, that of one with a kink like 1/D. Accuracy with the intersection on letters, whose values were
+# shifted to 4 … 19: 5 columns 77.1 %, 15 columns 80.8 %, 40 anchors 80.5 % (three training folds).
+_SMOOTH_COLUMNS, _KINK_COLUMNS = 5, 15
 _ROWS = 24, 64  # of the sample: at least, and at most where there are few columns
 _ENTRIES = 50_000  # products of values that are summed up
 _BLOCK_BYTES = 2**17  # of temporaries: larger ones are new memory each time
@@ -67,7 +71,7 @@ _RUNS = 4, 16
 def check_columns(owner: Any, signature: Callable) -> int:
     """The number of columns of a map whose `n_components` may be "auto"."""
     if owner.n_components == "auto":
-        return default_columns(signature)
+        return _KINK_COLUMNS if has_kink(signature, 1.0) else _SMOOTH_COLUMNS
     if isinstance(owner.n_components, str):
         raise argument_error(owner, "n_components", owner.n_components, "an integer or 'auto'")
     return check_count(owner, "n_components", owner.n_components)
@@ -98,12 +102,6 @@ class Series(NamedTuple):
         weights = 0.5 * cosines @ (quadrature[:, None] * signature)
         return orders * spacing, np.maximum(np.where(orders == 0, 1.0, 2.0) * weights, 0.0)
 
-    def misfits(self, periods: np.ndarray, lags: np.ndarray = _LAGS) -> np.ndarray:
-        """Approximate minus exact signature at log-ratios (rows) for each period (columns)."""
-        frequencies, weights = self.expand_all(periods)
-        cosines = np.cos(lags[:, None, None] * frequencies)
-        return np.einsum("lfp,fp->lp", cosines, weights) - self.kernel.signature(lags)[:, None]
-
     def best(self, pairs: np.ndarray) -> tuple[float, Cosines]:
         """The period with the smallest worst error of the pairs, and its series.
 
@@ -121,8 +119,12 @@ class Series(NamedTuple):
     def _refine(self, pairs: np.ndarray) -> tuple[float, float]:
         """Smallest worst error of the pairs, and its period."""
         best, periods, step = (np.inf, 0.0), _PERIODS, _PERIODS[1] / _PERIODS[0]
+        lags = _LAGS[: pairs.shape[1]]
+        exact = self.kernel.signature(lags)[:, None]
         for _ in range(1 + _ROUNDS):
-            errors = pairs @ self.misfits(periods, _LAGS[: pairs.shape[1]])
+            frequencies, weights = self.expand_all(periods)
+            cosines = np.cos(lags[:, None, None] * frequencies)
+            errors = pairs @ (np.einsum("lfp,fp->lp", cosines, weights) - exact)
             worst = np.maximum(errors.max(axis=0), -errors.min(axis=0))
             place = int(np.argmin(worst))
             best = min(best, (float(worst[place]), float(periods[place])))
@@ -203,7 +205,7 @@ def _weighted_sums(X: Any, n_jobs: int | None, all_columns: bool = False) -> np.
     def sum_rows(begin: int, end: int) -> np.ndarray:
         return sum(np.einsum("ij,j->i", X[begin:end, run], weights[run]) for run in runs)
 
-    return np.concatenate(in_threads(sum_rows, X.shape[0], n_jobs, rows_per_thread(d)))
+    return np.concatenate(run_in_threads(sum_rows, X.shape[0], n_jobs, rows_per_thread(d)))
 
 
 @dataclass(eq=False, repr=False)

@@ -332,12 +332,12 @@ def draw_pivots(kernel: Any, X: Any, count: int, rng: np.random.Generator) -> np
     return np.sort(pivots) if len(pivots) else np.zeros(1, dtype=np.intp)
 
 
-def _accept(gram: np.ndarray, bars: np.ndarray, most: int) -> tuple[list[int], np.ndarray]:
+def _accept(gram: np.ndarray, bars: np.ndarray, max_landmarks: int) -> tuple[list[int], np.ndarray]:
     """Proposals whose residual is above their bar, and the Cholesky factor of their Gram matrix."""
     accepted, columns = [0], [gram[:, 0] / np.sqrt(gram[0, 0])]  # the first one always is
     for j in range(1, len(gram)):
         column = gram[:, j] - sum(c * c[j] for c in columns)
-        if len(accepted) < most and column[j] > bars[j]:
+        if len(accepted) < max_landmarks and column[j] > bars[j]:
             accepted.append(j)
             columns.append(column / np.sqrt(column[j]))
     return accepted, np.stack(columns, axis=1)[accepted]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing, assert_all_finite, compute_class_weight
+from sklearn.utils import assert_all_finite, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
@@ -86,13 +86,6 @@ def missing_targets(y: Any) -> np.ndarray:
     if values.dtype.kind in "OUS":
         return np.fromiter(map(is_missing, values.tolist()), bool, len(values))
     return np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
-
-
-def without_rows(missing: np.ndarray, X: Any, *row_data: Any) -> list[Any]:
-    """X, and weights or exposures of its rows, without some rows."""
-    rows = np.flatnonzero(~missing)
-    parts = (X, *(None if item is None else np.asarray(item) for item in row_data))
-    return [None if values is None else _safe_indexing(values, rows) for values in parts]
 
 
 def real_targets(

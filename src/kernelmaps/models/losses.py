@@ -173,7 +173,7 @@ class Loss:
             if value is not None or "None" not in requirement:
                 check_number(type(self).__name__, name, value, requirement, holds)
 
-    def for_targets(self, y: Array, weight: Array) -> Loss:
+    def adapt_to_targets(self, y: Array, weight: Array) -> Loss:
         """The loss in units of the targets of a fit."""
         return self
 
@@ -268,10 +268,6 @@ class Loss:
         """How far two parameters are apart: about the relative difference."""
         raise NotImplementedError
 
-    def describe_parameter(self) -> str:
-        """The parameter as text."""
-        return ", ".join(f"{value:.4g}" for value in np.ravel(getattr(self, self.parameter)))
-
     def adopt_parameter(self, other: Loss) -> Loss:
         """With the estimate that another loss holds, if the own parameter is to be estimated."""
         if not self.is_free or type(other) is not type(self):
@@ -321,7 +317,7 @@ class Loss:
         """With the majorizer's share for the next Newton step, after a full or a damped one."""
         return self
 
-    def for_standard_errors(self, total_weight: float, value: float) -> Loss:
+    def correct_curvature(self, total_weight: float, value: float) -> Loss:
         """With the curvature that gives the right standard errors, for n rows with this loss."""
         return self
 
@@ -366,14 +362,14 @@ class Loss:
 
     def deviance_residuals(self, y: Array, eta: Array) -> Array:
         """√(2(ℓ(y, η) − min ℓ)), with the sign of y minus its prediction."""
-        excess = np.maximum(self.value(y, eta) - self.saturated(y), 0.0)
+        excess = np.maximum(self.value(y, eta) - self.saturated_value(y), 0.0)
         return -np.sign(self.derivatives(y, eta)[0]) * np.sqrt(2 * excess)
 
     def target_error(self, y: Array) -> str | None:
         """What is wrong with targets, as the end of a message."""
         return None
 
-    def saturated(self, y: Array) -> Array:
+    def saturated_value(self, y: Array) -> Array:
         """The smallest loss that each target can have."""
         return np.zeros_like(y)
 
@@ -385,7 +381,7 @@ class Loss:
         """Sums over rows, those of weight zero left out; `constant` is the best constant score."""
         rows = weight > 0
         y, weight, offset = y[rows], weight[rows], offset[rows]
-        of_rows = self.saturated(y), self.value(y, constant + offset), self.base_measure(y)
+        of_rows = self.saturated_value(y), self.value(y, constant + offset), self.base_measure(y)
         return LossTotals(float(weight.sum()), *(float(weight @ item) for item in of_rows))
 
     def couple_rows(self, problem: NormalEquations, point: Any) -> NormalEquations:
@@ -403,7 +399,7 @@ class Loss:
     def deviance_explained(self, y: Array, eta: Array, weight: Array, offset: Array) -> float:
         """Share of the deviance 2Σw(ℓ(y, η) − min ℓ) of the best constant that η explains."""
         constant = self.initial_intercept(y, weight, offset) + offset
-        smallest = self.saturated(y)
+        smallest = self.saturated_value(y)
         residual, null = (float(weight @ (self.value(y, f) - smallest)) for f in (eta, constant))
         return 1 - residual / null if null > 0 else float(residual <= 0)
 
@@ -420,13 +416,13 @@ def _squared_error_step(y, f, alpha, q, c, epsilon):
     return alpha - (f - y + 0.5 * alpha / c) / (q + 0.5 / c), 0.0
 
 
-def _bounded(eta: Array) -> Array:
+def _limit_scores(eta: Array) -> Array:
     """η, whose exponential is not followed beyond e³⁰."""
     return np.clip(eta, -_MAX_ETA, _MAX_ETA)
 
 
 def _exp(eta: Array) -> Array:
-    return np.exp(_bounded(eta))
+    return np.exp(_limit_scores(eta))
 
 
 def _moments(y: Array, weight: Array) -> tuple[float, float]:
@@ -748,10 +744,10 @@ class LocationScale(Loss):
 
     def __post_init__(self) -> None:
         for name in ("scale_terms", "mean_terms"):
-            given = getattr(self, name)
-            if not isinstance(given, list | tuple | None):
-                raise argument_error("LocationScale", name, given, "a list of columns, or None")
-            object.__setattr__(self, name, None if given is None else tuple(given))
+            columns = getattr(self, name)
+            if not isinstance(columns, list | tuple | None):
+                raise argument_error("LocationScale", name, columns, "a list of columns, or None")
+            object.__setattr__(self, name, None if columns is None else tuple(columns))
 
     @property
     def columns_of_predictors(self):
@@ -866,7 +862,7 @@ class Binomial(LogLoss):
 
     observations = Loss.observations
 
-    def saturated(self, y):  # some rows of a classifier have no trials
+    def saturated_value(self, y):  # some rows of a classifier have no trials
         failures, xlogy = self.trials - y, scipy.special.xlogy
         return xlogy(self.trials, self.trials) - xlogy(y, y) - xlogy(failures, failures)
 
@@ -976,7 +972,7 @@ class _PowerVariance(Loss):
         return of_target, mean * of_target
 
     def derivatives(self, y, eta):
-        of_target, of_mean = self._powers(_bounded(eta))
+        of_target, of_mean = self._powers(_limit_scores(eta))
         return of_mean - y * of_target, np.maximum(of_mean, 1e-12)
 
     def initial_intercept(self, y, weight, offset):
@@ -1014,7 +1010,7 @@ class Poisson(_PowerVariance, _Dispersed):
     def value(self, y, eta):
         return _exp(eta) - y * eta
 
-    def saturated(self, y):
+    def saturated_value(self, y):
         return y - scipy.special.xlogy(y, y)
 
     def base_measure(self, y):
@@ -1051,7 +1047,7 @@ class Gamma(_PowerVariance, _Dispersed):
     def value(self, y, eta):
         return y * _exp(-eta) + eta
 
-    def saturated(self, y):
+    def saturated_value(self, y):
         return 1 + np.log(y)
 
     def log_likelihood(self, value, totals, dispersion):
@@ -1138,7 +1134,7 @@ class NegativeBinomial(_WithParameter):
     bounds = (("theta", *_POSITIVE),)
     parameter_range = 1e-3, 1e6  # with the last, Poisson's for means up to 10⁴
 
-    def for_targets(self, y, weight):
+    def adapt_to_targets(self, y, weight):
         mean, variance = _moments(y, weight)
         start = mean**2 / max(variance - mean, _LEAST)  # of a constant
         return self.adopt_parameter(NegativeBinomial(float(np.clip(start, 0.1, 100.0))))
@@ -1148,7 +1144,7 @@ class NegativeBinomial(_WithParameter):
         return abs(a - b) / (max(a, b) + 1e-3)  # hardly any over-dispersion is none
 
     def value(self, y, eta):
-        eta = _bounded(eta)
+        eta = _limit_scores(eta)
         return (y + self.theta) * np.log1p(np.exp(eta) / self.theta) - y * eta
 
     def derivatives(self, y, eta):
@@ -1163,7 +1159,7 @@ class NegativeBinomial(_WithParameter):
     def initial_intercept(self, y, weight, offset):
         return Poisson().initial_intercept(y, weight, offset)
 
-    def saturated(self, y):
+    def saturated_value(self, y):
         return (y + self.theta) * np.log1p(y / self.theta) - scipy.special.xlogy(y, y)
 
     def base_measure(self, y):
@@ -1213,7 +1209,7 @@ class Tweedie(_PowerVariance, _WithParameter):
 
     with_weights_over = _Dispersed.with_weights_over
 
-    def for_targets(self, y, weight):
+    def adapt_to_targets(self, y, weight):
         return self.adopt_parameter(Tweedie(1.5))
 
     def with_dispersion(self, dispersion):
@@ -1241,10 +1237,10 @@ class Tweedie(_PowerVariance, _WithParameter):
         return abs(self.power - other.power)
 
     def value(self, y, eta):
-        of_target, of_mean = self._powers(_bounded(eta))
+        of_target, of_mean = self._powers(_limit_scores(eta))
         return y * of_target / (self.power - 1) + of_mean / (2 - self.power)
 
-    def saturated(self, y):
+    def saturated_value(self, y):
         return y ** (2 - self.power) / ((2 - self.power) * (self.power - 1))
 
     def base_measure(self, y):
@@ -1286,7 +1282,7 @@ class Beta(_WithParameter):
     parameter_range = 1e-2, 1e8
     valid_target = 0.5
 
-    def for_targets(self, y, weight):
+    def adapt_to_targets(self, y, weight):
         mean, variance = _moments(y, weight)
         start = mean * (1 - mean) / max(variance, _LEAST) - 1  # of a constant
         return self.adopt_parameter(Beta(float(np.clip(start, 0.1, 1e4))))
@@ -1296,7 +1292,7 @@ class Beta(_WithParameter):
 
     def _shapes(self, eta: Array) -> tuple[Array, Array]:
         """Both parameters of the beta distribution."""
-        expit, eta = scipy.special.expit, _bounded(eta)
+        expit, eta = scipy.special.expit, _limit_scores(eta)
         return self.precision * expit(eta), self.precision * expit(-eta)
 
     def value(self, y, eta):
@@ -1316,7 +1312,7 @@ class Beta(_WithParameter):
 
     initial_intercept = LogLoss.initial_intercept
 
-    def saturated(self, y):
+    def saturated_value(self, y):
         eta = scipy.special.logit(y)
         for _ in range(_SATURATING_STEPS):
             gradient, curvature = self.derivatives(y, eta)
@@ -1380,7 +1376,7 @@ class Ordinal(_WithParameter):
             )
         object.__setattr__(self, "thresholds", tuple(values.tolist()))
 
-    def for_targets(self, y, weight):
+    def adapt_to_targets(self, y, weight):
         """From the frequencies of the classes, those of a constant."""
         shares = np.cumsum(np.bincount(y.astype(np.int64), weight))[:-1] / weight.sum()
         odds = _log_odds(shares)
@@ -1474,7 +1470,7 @@ class Quantile(Loss):
     def estimates_dispersion(self):
         return False  # φ follows from the density of the residuals
 
-    def for_targets(self, y, weight):
+    def adapt_to_targets(self, y, weight):
         spread = _spread(y, weight)
         return SmoothedQuantile(self.quantile, _SMOOTHED_WIDTH * spread, spread=spread)
 
@@ -1520,7 +1516,7 @@ class SmoothedQuantile(Quantile):
         share = self.majorizer_share / 10 if is_full else min(1.0, 100 * self.majorizer_share)
         return replace(self, majorizer_share=share)
 
-    def for_standard_errors(self, total_weight, value):
+    def correct_curvature(self, total_weight, value):
         q, n = self.quantile, max(total_weight, 1.0)
         z = float(scipy.special.ndtri(q))
         density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
@@ -1722,16 +1718,14 @@ def losses_for(kind: str, of_labels: bool, of_times: bool = False) -> tuple[str,
     )
 
 
-def find_loss(
-    owner: str, given: object, of_labels: bool, kind: str, of_times: bool = False
-) -> Loss:
+def find_loss(owner: str, loss: object, of_labels: bool, kind: str, of_times: bool = False) -> Loss:
     """The loss that a user names, or gives as an object to a GAM.
 
     Parameters
     ----------
     owner : str
         The estimator, for messages.
-    given : str or Loss
+    loss : str or Loss
         What the user wrote.
     of_labels : bool
         Losses of labels, or of numbers.
@@ -1743,22 +1737,22 @@ def find_loss(
     names = losses_for(kind, of_labels, of_times)
     may_be_object = kind == GAM and not of_times  # that of times has the risk sets of a fit
     uses = may_be_object, True, of_labels, False
-    if isinstance(given, Loss) and (True, given.for_gam, given.of_labels, given.of_times) == uses:
-        return given
-    if isinstance(given, str) and given in names:
-        return LOSSES[given]
+    if isinstance(loss, Loss) and (True, loss.for_gam, loss.of_labels, loss.of_times) == uses:
+        return loss
+    if isinstance(loss, str) and loss in names:
+        return LOSSES[loss]
     owners = [
         name
         for name, of_kind in _LOSSES_OF.items()
-        if isinstance(given, str) and given in losses_for(*of_kind)
+        if isinstance(loss, str) and loss in losses_for(*of_kind)
     ]
-    hint = f" {given!r} is a loss of {' and '.join(owners)}." if owners else ""
-    if isinstance(given, type) and issubclass(given, Loss):
-        hint = f" Write {given.__name__}(), an object."
+    hint = f" {loss!r} is a loss of {' and '.join(owners)}." if owners else ""
+    if isinstance(loss, type) and issubclass(loss, Loss):
+        hint = f" Write {loss.__name__}(), an object."
     objects = " or an object of kernelmaps.losses" if may_be_object else ""
     raise ValueError(
         f"{owner}: {parameter('loss')} must be one of {', '.join(map(repr, names))}{objects}, got "
-        f"{given!r}.{hint}"
+        f"{loss!r}.{hint}"
     )
 
 
@@ -1770,13 +1764,13 @@ def parse_loss(text: str) -> str | Loss:
     loss = LOSSES.get(name)
     if not colon or loss is None or not fields(loss):
         return text
-    given: Any = [item for item in value.split(",") if item]
+    setting: Any = [item for item in value.split(",") if item]
     try:
-        given = given if loss.columns_of_predictors else float(value)
+        setting = setting if loss.columns_of_predictors else float(value)
     except ValueError:
-        given = value  # which the loss refuses
+        setting = value  # which the loss refuses
     try:
-        return replace(loss, **{fields(loss)[0].name: given})
+        return replace(loss, **{fields(loss)[0].name: setting})
     except ValueError as error:
         raise ValueError(f"{argument('loss', text)}: {error}") from None
 

@@ -96,7 +96,7 @@ def score_name(model: Any, target: str = "prediction", output: int | None = None
     That is of all outputs, or of one of several.
     """
     classes, link = getattr(model, "classes_", None), getattr(model, "_link", "")
-    if getattr(model, "_of_times", False):
+    if getattr(model, "_is_survival", False):
         return "log hazard"
     if classes is None:
         name = {"log": f"logarithm of {target}", "logit": f"log-odds of {target}"}.get(link, target)

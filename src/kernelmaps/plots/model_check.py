@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._util.display import printable, shortened, write_numbers
+from .._util.display import printable, shorten, write_numbers
 from .._util.threads import evenly_spaced
 from .panels import STYLE, PanelDisplay
 
@@ -159,9 +159,9 @@ class CheckDisplay(PanelDisplay):
             ax.axhline(0, color="0.55", lw=0.7, zorder=0)
             write_numbers(ax.xaxis, ax.yaxis)
             if panel["levels"] is not None:
-                names = [shortened(printable(level), 14) for level in panel["levels"]]
+                names = [shorten(printable(level), 14) for level in panel["levels"]]
                 STYLE.label_levels(ax, range(len(names)), names)
-            name = shortened(printable(panel["name"]), STYLE.letters)
+            name = shorten(printable(panel["name"]), STYLE.letters)
             ax.set_title(name, fontsize=9, pad=3, parse_math=False)
             ax.set_xlabel(panel["labels"][0], fontsize=8)
             ax.set_ylabel(panel["labels"][1], fontsize=8)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._util import storage
 from .._util.arguments import check_count, is_number
-from .._util.display import plain_number, printable, shortened, write_numbers
+from .._util.display import plain_number, printable, shorten, write_numbers
 from .._util.threads import evenly_spaced
 from ..models.shapes import PairFunction, ShapeFunction, score_name
 from .shapes import output_names, shape_functions, sort_by_importance
@@ -371,7 +371,7 @@ class ShapeFunctionDisplay(PanelDisplay):
             self._draw(ax, panel, floor, low, high)
             spec = ax.get_subplotspec()
             if spec is None or spec.is_first_col() or index == 0:
-                ax.set_ylabel(shortened(printable(self.score), STYLE.letters), fontsize=7)
+                ax.set_ylabel(shorten(printable(self.score), STYLE.letters), fontsize=7)
         if self.classes is not None:
             labels = [printable(str(label)) for label in self.classes]
             # As many names next to each other as the figure is wide, in inches of 8 points.
@@ -403,11 +403,11 @@ class ShapeFunctionDisplay(PanelDisplay):
             ax.plot(*panel["points"].T, ".", color="0.45", ms=2, alpha=0.5, zorder=0)
         name = printable(panel["name"])
         if levels is not None:
-            names = [shortened(printable(level), 18) for level in levels]
+            names = [shorten(printable(level), 18) for level in levels]
             STYLE.label_levels(ax, grid, names)
             if panel["left_out"]:
                 count = f" ({len(names)} of {len(names) + panel['left_out']} levels)"
-                name = shortened(name, STYLE.letters - 14) + count
+                name = shorten(name, STYLE.letters - 14) + count
         write_numbers(ax.yaxis)
         if levels is None:
             is_whole = bool((grid % 1 == 0).all())
@@ -427,7 +427,7 @@ class ShapeFunctionDisplay(PanelDisplay):
         )  # fmt: skip
         ax.set_ylim(floor, high)
         ax.margins(x=0.01)
-        ax.set_title(shortened(name, STYLE.letters), fontsize=9, pad=3, parse_math=False)
+        ax.set_title(shorten(name, STYLE.letters), fontsize=9, pad=3, parse_math=False)
         ax.tick_params(labelsize=7, length=2)
         ax.spines[["top", "right"]].set_visible(False)
 

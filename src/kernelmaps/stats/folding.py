@@ -24,7 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._util import devices
-from .._util.arguments import needed
+from .._util.arguments import import_optional
 from .._util.display import track
 from .._util.sparse import find_not_finite
 from .._util.threads import interruptible, ordered_map, resolve_threads
@@ -95,13 +95,13 @@ def fold(
                 interruptible(_work_in_parts, centre, block, lambda *_: None, name, on_device)
             yield block
 
-    def added(block: Block) -> tuple[Block, Any]:
+    def add_block(block: Block) -> tuple[Block, Any]:
         return block, _work_in_parts(add_up, block, lambda a, b: a.merge(b), name, on_device)
 
     with nullcontext() if on_device is None else on_device.session(_SUMS_MUST_FIT):
         # The session belongs to this thread, and a GPU needs no other.
         threads, centred = resolve_threads(n_jobs), centre_blocks()
-        results = map(added, centred) if on_device else ordered_map(added, centred, threads)
+        results = map(add_block, centred) if on_device else ordered_map(add_block, centred, threads)
         for block, sums in results:
             _name_errors(name, block, stats.merge, sums)
         return stats if on_device is None else stats.to_host()
@@ -123,7 +123,7 @@ def _fold_partitions(
     source: DaskSource, stats: Any, transform: Transform | None, block_rows: int, name: str
 ) -> Any:
     # One key for the map: it reaches each worker once, not once per task.
-    delayed = needed("dask").delayed
+    delayed = import_optional("dask").delayed
     options = delayed(transform, traverse=False), block_rows, name
     zero = stats.zero()
     if stats.shift is None:  # one shift for all: products round as in one process

@@ -296,7 +296,9 @@ class Moments(Statistics):
         w = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         if w is not None and not w.sum() > 0:
             return  # only rows of weight zero: nothing is known yet
-        self.shift = _round_to_float32(block_mean(Z, w))
+        # The 24 bits of float32, with the range of float64.
+        fraction, power = np.frexp(block_mean(Z, w).astype(np.float64))
+        self.shift = np.ldexp(np.rint(np.ldexp(fraction, 24)), power - 24)
         if self.target == "real":
             self.y_shift = np.average(to_columns(y), axis=0, weights=w)
 
@@ -616,12 +618,6 @@ class Moments(Statistics):
                 raise ValueError(
                     f"statistics of {theirs} {what} cannot be merged into statistics of {mine}"
                 )
-
-
-def _round_to_float32(mean: np.ndarray) -> np.ndarray:
-    """The 24 bits of float32, with the range of float64."""
-    fraction, power = np.frexp(mean.astype(np.float64))
-    return np.ldexp(np.rint(np.ldexp(fraction, 24)), power - 24)
 
 
 # ---- several moments at once --------------------------------------------------------------------

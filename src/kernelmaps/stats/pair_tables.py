@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .._util.threads import in_threads, limit_blas, map_in_threads
+from .._util.threads import limit_blas, map_in_threads, run_in_threads
 
 _THREAD_ADDITIONS = 1 << 16  # below which a thread does not pay
 _MANY_CODES = 256  # of a term, beyond which those that no row has are left out
@@ -134,7 +134,7 @@ class CodeSums:
             for j, k in column_pairs[begin:end]:
                 add_to_pair_table(codes[j], codes[k], weight, self.pairs[j, k])
 
-        in_threads(work, len(column_pairs), n_jobs, grain=_terms_for_a_thread(len(y)))
+        run_in_threads(work, len(column_pairs), n_jobs, grain=_terms_for_a_thread(len(y)))
         return self
 
     def _check(self, codes: Sequence[np.ndarray], y: np.ndarray) -> None:
@@ -281,7 +281,7 @@ def tables_of_pairs(
             first, second = codes[pairs[batch, 0]], codes[pairs[batch, 1]]
             _loops().add_pairs(first, second, values, out[batch])
 
-    in_threads(work, len(pairs), n_jobs, grain=_terms_for_a_thread(n_rows))
+    run_in_threads(work, len(pairs), n_jobs, grain=_terms_for_a_thread(n_rows))
     return out
 
 
@@ -338,7 +338,7 @@ def cross_products(
             gram[columns[j], columns[k]], gram[columns[k], columns[j]] = block, block.T
 
     with limit_blas(1):
-        in_threads(fill, len(pairs), n_jobs, grain=_terms_for_a_thread(len(weight)))
+        run_in_threads(fill, len(pairs), n_jobs, grain=_terms_for_a_thread(len(weight)))
     return gram, right_sides(codes, bases, product, n_jobs)
 
 
@@ -412,7 +412,7 @@ def add_scores(
             for term_codes, term_values in zip(codes, values, strict=True):
                 _loops().gather_codes(_two_bytes(term_codes[rows]), term_values, out[rows])
 
-    in_threads(work, len(out), n_jobs, grain=_STACKED_ROWS)
+    run_in_threads(work, len(out), n_jobs, grain=_STACKED_ROWS)
 
 
 def right_sides(
@@ -431,7 +431,7 @@ def right_sides(
             sums = _sums_by_code(codes[j], product, len(bases[j]))
             out[start[j] : start[j + 1]] = sums @ bases[j]
 
-    in_threads(fill, len(bases), n_jobs, grain=_terms_for_a_thread(len(product)))
+    run_in_threads(fill, len(bases), n_jobs, grain=_terms_for_a_thread(len(product)))
     return out
 
 
@@ -450,7 +450,7 @@ def products_by_level(
             _loops().add_rows(levels, codes[j], weight, bases[j], block)
             out[:, start[j] : start[j + 1]] = block
 
-    in_threads(fill, len(bases), n_jobs, grain=_terms_for_a_thread(len(weight)))
+    run_in_threads(fill, len(bases), n_jobs, grain=_terms_for_a_thread(len(weight)))
     return out
 
 

@@ -132,7 +132,7 @@ def test_the_intercept_is_the_best_one_and_deviances_are_those_of_the_rows(model
     def deviance(fitted):
         loss = km.losses.Poisson()
         eta = np.log(fitted.predict(X, exposure=exposure))
-        return 2 * np.sum(loss.value(y.astype(float), eta) - loss.saturated(y.astype(float)))
+        return 2 * np.sum(loss.value(y.astype(float), eta) - loss.saturated_value(y.astype(float)))
 
     words = f"age = 0; deviance of 1,500 rows {deviance(model):.8g} → {deviance(edited):.8g}"
     assert edited.edits_[0].startswith(words)

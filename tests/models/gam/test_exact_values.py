@@ -83,7 +83,7 @@ def test_a_dense_matrix_has_the_sums_of_codes(seed):
     np.testing.assert_allclose(border.border, expected.border, atol=1e-10)
     np.testing.assert_allclose(border.weight, expected.weight, atol=1e-10)
     active = np.array([0, 2, 3, *range(len(beta) - 300, len(beta))])
-    ours, theirs = dense.restricted(active), coded.restricted(active)
+    ours, theirs = dense.restrict(active), coded.restrict(active)
     np.testing.assert_allclose(ours.scores(beta[active]), theirs.scores(beta[active]), atol=1e-10)
 
 

@@ -60,7 +60,7 @@ def test_derivatives_are_those_of_the_value(loss, y):
         expected = loss.expected_curvature(drawn[:1], np.array([eta]), loss.dispersion)[0]
         assert abs(squares.mean() - expected) < 4 * error
         # The smallest loss, a minimum.
-        assert (loss.value(y, at) >= loss.saturated(y) - 1e-12).all()
+        assert (loss.value(y, at) >= loss.saturated_value(y) - 1e-12).all()
         best = [
             minimize_scalar(
                 lambda f, k=k: loss.value(y[k : k + 1], np.array([f]))[0],
@@ -69,7 +69,7 @@ def test_derivatives_are_those_of_the_value(loss, y):
             ).fun
             for k in range(len(y))
         ]
-        np.testing.assert_allclose(loss.saturated(y), best, atol=1e-4)
+        np.testing.assert_allclose(loss.saturated_value(y), best, atol=1e-4)
 
 
 def test_negative_binomial_is_that_of_scipy_and_tends_to_poisson():
@@ -82,8 +82,12 @@ def test_negative_binomial_is_that_of_scipy_and_tends_to_poisson():
     few = np.arange(20.0)
     limit, poisson = losses.NegativeBinomial(1e8), Poisson()
     for near, exact in zip(
-        (limit.value(few, eta[:20]), *limit.derivatives(few, eta[:20]), limit.saturated(few)),
-        (poisson.value(few, eta[:20]), *poisson.derivatives(few, eta[:20]), poisson.saturated(few)),
+        (limit.value(few, eta[:20]), *limit.derivatives(few, eta[:20]), limit.saturated_value(few)),
+        (
+            poisson.value(few, eta[:20]),
+            *poisson.derivatives(few, eta[:20]),
+            poisson.saturated_value(few),
+        ),
         strict=True,
     ):
         np.testing.assert_allclose(near, exact, rtol=1e-5, atol=1e-5)

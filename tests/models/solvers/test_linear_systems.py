@@ -31,6 +31,6 @@ def test_a_covariance_has_the_determinant_of_its_system(seed):
     rng = np.random.default_rng(seed)
     root = rng.normal(size=(50, 20))
     problem = NormalEquations(root.T @ root, np.zeros(20), 1.0, 50.0)
-    covariance = penalised_system(problem, rng.random(20)).inverse().scaled(0.3)
+    covariance = penalised_system(problem, rng.random(20)).inverse().scale(0.3)
     expected = np.linalg.slogdet(covariance.dense)[1]
     assert covariance.logdet() == pytest.approx(expected, abs=1e-10)

@@ -21,7 +21,7 @@ class MatrixRows:
     constraints: np.ndarray | None = None
     in_memory = True
 
-    def at(self, loss, beta):
+    def evaluate(self, loss, beta):
         return MatrixEvaluation(
             beta, float(self.cost @ loss.value(self.y, self.Z @ beta)), self, loss
         )
@@ -54,7 +54,7 @@ def test_losses_of_additive_svms_are_minimised(name, seed):
     loss = make_loss(name, y)
     rows = MatrixRows(Z, np.sign(y), rng.random(400) + 0.1)
     objective = Objective(rows, loss, np.append(np.ones(8), 0.0))
-    start = objective.at(np.zeros(9))
+    start = objective.evaluate(np.zeros(9))
     result = minimise(objective, start)
     assert result.converged
     assert objective.value(result.point) < objective.value(start)
@@ -72,7 +72,7 @@ def test_constraints_hold_at_the_minimum(seed):
     y = np.where(rng.random(500) < 1 / (1 + np.exp(Z[:, 0] - Z[:, 1])), 1.0, -1.0)
     rows = MatrixRows(Z, y, np.ones(500), constraints=np.eye(5))
     objective = Objective(rows, make_loss("log_loss", y), np.ones(5))
-    result = minimise(objective, objective.at(np.zeros(5)))
+    result = minimise(objective, objective.evaluate(np.zeros(5)))
     beta, gradient = result.point.beta, objective.gradient(result.point)
     assert result.converged
     assert beta.min() > -1e-10

@@ -138,7 +138,7 @@ def test_the_covariance_is_that_of_the_minimum(loss, seed):
     penalties = Penalties.from_bases(rows.bases)
     rho = np.log(np.array([5.0, 2.0, 3.0]))[: penalties.count]
     fit = fit_penalised(rows, kind, rho, np.ones(penalties.count, bool))
-    problem = rows.at(kind, fit.beta).working_problem()
+    problem = rows.evaluate(kind, fit.beta).working_problem()
     precision = problem.gram + np.diag(penalties.diagonal(rho))
     expected = fit.dispersion * np.linalg.inv(precision)
     np.testing.assert_allclose(fit.covariance, expected, atol=1e-5 * np.abs(expected).max())

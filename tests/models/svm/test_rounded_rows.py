@@ -40,6 +40,7 @@ def data(n=600, d=5, dtype=np.float64):
     return X.astype(dtype), score
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_positions_are_those_of_the_readable_form_to_half_a_fraction(dtype, monkeypatch):
     from kernelmaps.engine.reference import positions

@@ -237,8 +237,8 @@ def _extent(xp: Any, spec: Spec, X: Any, dtype: np.dtype) -> Extent:
         return Extent(0.0, 1.0, 1.0)
     if bounded or (log and dtype == np.float32):
         # Tables end before the last octave; `check` tells of values in it.
-        most = float(limits.max) / 2
-        return Extent(-most, most, float(limits.tiny))
+        largest = float(limits.max) / 2
+        return Extent(-largest, largest, float(limits.tiny))
     size = xp.abs(X)
     least = xp.min(xp.where(size > 0, size, xp.full_like(size, xp.inf)))
     return Extent(float(xp.min(X)), float(xp.max(X)), float(least))

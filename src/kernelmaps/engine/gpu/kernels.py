@@ -71,12 +71,12 @@ def _bin_between_edges(size, at, bins):
     """A cell has the number of edges before it; its own are compared."""
     leading = ((size - at.origin).to(tl.int64, bitcast=True) >> bins.shift).to(tl.int32)
     cell = bins.before + at.cell + _clip(leading - at.key, 0, at.last_cell)
-    b, most = tl.load(cell), tl.load(cell + 1)
+    b, last = tl.load(cell), tl.load(cell + 1)
     edges = bins.edges + at.edge
     for _ in tl.static_range(bins.halvings):
-        middle = (b + most + 1) >> 1
+        middle = (b + last + 1) >> 1
         passed = size >= tl.load(edges + middle)
-        most = tl.where(passed | (b == most), most, middle - 1)
+        last = tl.where(passed | (b == last), last, middle - 1)
         b = tl.where(passed, middle, b)
     return b
 

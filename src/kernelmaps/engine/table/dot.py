@@ -15,7 +15,7 @@ import numpy as np
 from ..._util.compiling import INNER, loop, njit
 from ..simd import add, item, polynomial, prefetch, store, zeros
 from .layout import Bins, LocalPolynomials, bins_of, pieces_of, polynomials_of
-from .locate import Locations, locate_dense, locate_stored, locations_for
+from .locate import Locations, locate_dense, locate_stored
 from .stored import CODE, Table
 
 TILE = 128  # most features at a time
@@ -58,12 +58,6 @@ def sum_table(table: Table, dtype: np.dtype) -> SummedTable:
     tile = _TILE_BYTES // (values.coef.nbytes // table.n_features)
     tile = max(16, min(TILE, tile))
     return SummedTable(bins, values, ends, table.n_features, int(table.width[0]), tile)
-
-
-def sum_workspace(table: SummedTable) -> SumWorkspace:
-    """Memory for one thread."""
-    sums = np.zeros(table.values.n_columns, table.values.coef.dtype)
-    return SumWorkspace(locations_for(TILE), sums)
 
 
 @njit(**INNER)

@@ -35,7 +35,7 @@ import numpy as np
 
 from ..._util.compiling import static
 from ..._util.threads import power_of_two
-from .stored import AFFINE, CODE, EDGES, LOG2, Table, aligned, clipping, starts_of
+from .stored import AFFINE, CODE, EDGES, LOG2, Table, allocate_aligned, clipping, starts_of
 
 _MAX_CHUNK = 16  # columns in a vector
 _MIN_WRITTEN = 4  # columns in a vector that is written: fewer would be variants that gain nothing
@@ -179,7 +179,7 @@ def _cells(sets: Sequence[np.ndarray]) -> tuple[int, list[int], list[np.ndarray]
     As few as have no more than one edge each, as far as their number allows.
     """
     distances = [(e[1:-1] - e[0] + 0.0).view(np.int64) for e in sets]
-    most = _CELLS_PER_EDGE * sum(map(len, sets))
+    max_cells = _CELLS_PER_EDGE * sum(map(len, sets))
     for octave_bits in range(_MAX_OCTAVE_BITS):
         shift = _MANTISSA - octave_bits
         keys = [int(bits[bits > 0].min(initial=bits.max(initial=0)) >> shift) for bits in distances]
@@ -187,7 +187,7 @@ def _cells(sets: Sequence[np.ndarray]) -> tuple[int, list[int], list[np.ndarray]
             np.maximum((bits >> shift) - k, 0) for bits, k in zip(distances, keys, strict=True)
         ]
         is_shared = any((c[1:] == c[:-1]).any() for c in cells)
-        if not is_shared or 2 * sum(int(c.max(initial=0)) + 1 for c in cells) > most:
+        if not is_shared or 2 * sum(int(c.max(initial=0)) + 1 for c in cells) > max_cells:
             break
     before = [np.searchsorted(c, np.arange(int(c.max(initial=0)) + 2)) for c in cells]
     return shift, keys, before
@@ -199,20 +199,20 @@ def polynomials_of(
     dtype: Any,
     mirrored: bool = False,
     least: int = 1,
-    most: int = _MAX_CHUNK,
+    max_chunk: int = _MAX_CHUNK,
 ) -> LocalPolynomials:
     """Pieces, each entry of `coef` (bins, powers, columns), one after the other.
 
     A piece of zeros follows, and if `mirrored` all of these with their sign changed. A vector has
-    at least `least` columns and at most `most`, a power of two.
+    at least `least` columns and at most `max_chunk`, a power of two.
     """
     powers = max(block.shape[1] for block in coef)
     columns = max(least, max(block.shape[2] for block in coef))
-    chunk = min(most, power_of_two(columns))
+    chunk = min(max_chunk, power_of_two(columns))
     parts = -(-columns // chunk)
     n_pieces = sum(len(block) for block in coef)
     shape = ((n_pieces + 1) * (1 + mirrored), powers, chunk * parts)
-    flat = aligned(int(np.prod(shape)), dtype)
+    flat = allocate_aligned(int(np.prod(shape)), dtype)
     values = flat.reshape(shape)
     starts = np.zeros(len(values), np.int32)
     at = 0

@@ -107,11 +107,11 @@ def _find_between_edges(bins, size, f, d):
     cell = min(max(cell, 0), item(bins.integers, LAST_CELL * d + f))
     cell += item(bins.integers, CELL * d + f)
     edge = item(bins.integers, EDGE * d + f)
-    b, most = np.int64(item(bins.before, cell)), np.int64(item(bins.before, cell + 1))
+    b, last = np.int64(item(bins.before, cell)), np.int64(item(bins.before, cell + 1))
     for _ in range(bins.halvings):  # without branches, which would be mispredicted
-        middle = (b + most + 1) >> 1
+        middle = (b + last + 1) >> 1
         passed = size >= item(bins.edges, edge + middle)
-        most = most if passed or b == most else middle - 1
+        last = last if passed or b == last else middle - 1
         b = middle if passed else b
     if not bins.position:
         return b, 0.0

@@ -172,8 +172,8 @@ class Table:
             set_of=set_of,
             origin=origin,
             resolution=resolution,
-            clip_low=-unbounded if clip_low is None else _for_sets(clip_low, origin),
-            clip_high=unbounded if clip_high is None else _for_sets(clip_high, origin),
+            clip_low=-unbounded if clip_low is None else _repeat_for_sets(clip_low, origin),
+            clip_high=unbounded if clip_high is None else _repeat_for_sets(clip_high, origin),
             bins=bins,
             width=width,
             band=band,
@@ -187,7 +187,7 @@ class Table:
         )
 
 
-def _for_sets(values: Any, like: np.ndarray) -> np.ndarray:
+def _repeat_for_sets(values: Any, like: np.ndarray) -> np.ndarray:
     """Numbers of each set, or one for all of them, as an array."""
     return np.broadcast_to(np.float64(values), like.shape).copy()
 
@@ -230,7 +230,7 @@ def code_table(
 _LINE = 64  # bytes of a cache line: a vector that straddles two is loaded twice
 
 
-def aligned(size: int, dtype: Any) -> np.ndarray:
+def allocate_aligned(size: int, dtype: Any) -> np.ndarray:
     """Zeros that begin on a cache line."""
     n_bytes = size * np.dtype(dtype).itemsize
     raw = np.zeros(n_bytes + _LINE, np.uint8)

@@ -18,6 +18,7 @@ import numpy as np
 from scipy import optimize, sparse, special
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ..._util.arguments import (
@@ -51,7 +52,6 @@ from ..inputs import (
     refuse_training_on_gpu,
     targets_of,
     weights_of,
-    without_rows,
 )
 from ..losses import GAM, BinomialCounts, JointLoss, LogLoss, Loss, find_loss
 from ..rows.basis import count_levels as count_basis_levels
@@ -111,7 +111,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     n_jobs: int | None = None
 
     _of_labels: ClassVar[bool]  # whether targets are labels or numbers
-    _of_times: ClassVar[bool] = False  # whether they are times, which may end with an event
+    _is_survival: ClassVar[bool] = False  # whether they are times, which may end with an event
     _state: ClassVar[State] = State(
         required={
             "predictor_": instance((AdditivePredictor,)),
@@ -185,7 +185,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     @property
     def _loss(self) -> Loss:
         """The loss that was asked for, by its name or as an object."""
-        return find_loss(type(self).__name__, self.loss, self._of_labels, GAM, self._of_times)
+        return find_loss(type(self).__name__, self.loss, self._of_labels, GAM, self._is_survival)
 
     @property
     def _model(self) -> AdditivePredictor:
@@ -311,8 +311,9 @@ class GeneralizedAdditiveModel(BaseEstimator):
         if not missing.any() or missing.all() or len(missing) != len(X):
             return X, y, *row_data
         warn_of_gaps(type(self).__name__, name, int(missing.sum()))
-        X, *data_left = without_rows(missing, X, *row_data)
-        return X, np.asarray(y)[~missing], *data_left
+        rows = np.flatnonzero(~missing)
+        row_data = tuple(item if item is None else np.asarray(item)[rows] for item in row_data)
+        return _safe_indexing(X, rows), np.asarray(y)[rows], *row_data
 
     def _fit_source(self, source: Source) -> None:
         """Fit to rows that are read anew for each pass."""
@@ -373,17 +374,17 @@ class GeneralizedAdditiveModel(BaseEstimator):
         else:
             model = fit_outputs(design, losses, settings)
         with limit_blas(1):
-            given: str | Loss = self.loss
+            fitted_loss: str | Loss = self.loss
             if self._loss.parameter:
                 losses = [fit.loss.with_dispersion(fit.dispersion) for fit in model.fits]
                 if not self._loss.null_has_parameter:
                     totals = tuple(rows.loss_totals(losses))
                     model = replace(model, design=replace(model.design, totals=totals))
-                given = self._loss.adopt_parameter(losses[0])
+                fitted_loss = self._loss.adopt_parameter(losses[0])
             if model.joint is not None:
-                given = model.joint.loss.fitted
+                fitted_loss = model.joint.loss.fitted
             self.predictor_ = build_predictor(
-                model, losses, settings.pairs, location, self.reader_, given,
+                model, losses, settings.pairs, location, self.reader_, fitted_loss,
                 getattr(self, "classes_", None),
             )  # fmt: skip
             statistics = fit_statistics(model, losses, self._loss.n_free, unit, log_densities)
@@ -443,13 +444,13 @@ class GeneralizedAdditiveModel(BaseEstimator):
         A consecutive number with an effect may be a time. Columns that parameters name stay.
         """
         terms = self.predictor_.terms if self.reader_.named else []
-        given = str([self.terms, self.interactions, self.constraints, self.smoothing])
+        arguments = str([self.terms, self.interactions, self.constraints, self.smoothing])
         in_pairs = {j for term in terms if len(term.columns) > 1 for j in term.columns}
         p_values = {j: float(t.p_value.min()) for t in terms for j in {*t.columns} - in_pairs}
         reasons = {
             columns[j].name: f"its values number the rows, without an effect (p = {p:.2g})"
             for j, p in p_values.items()
-            if p > NO_EFFECT and repr(columns[j].name) not in given and numbers_rows(columns[j])
+            if p > NO_EFFECT and repr(columns[j].name) not in arguments and numbers_rows(columns[j])
         }
         if not 0 < len(reasons) < len(columns):
             return columns
@@ -535,7 +536,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         """Check one output on rows; `y` are its targets, or successes in trials."""
         weight = weights_of(self, sample_weight, len(y))
         weight = self._scaled_weights(weight)
-        loss, dispersion = self.loss_.for_targets(y, weight), self.dispersion_[output]
+        loss, dispersion = self.loss_.adapt_to_targets(y, weight), self.dispersion_[output]
         if self.weights == "precision":
             weight, dispersion = np.ones(len(y)), dispersion / np.maximum(weight, 1e-300)
         if trials is not None:
@@ -680,7 +681,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
             "dispersion": ", ".join({plain_number(phi, 4): 0 for phi in self.dispersion_}),
         }
         if loss.parameter:
-            facts[loss.parameter] = loss.describe_parameter()
+            values = np.ravel(getattr(loss, loss.parameter))
+            facts[loss.parameter] = ", ".join(f"{value:.4g}" for value in values)
         if units := [f"{c.name} in {c.unit}" for c in self.reader_.columns if c.unit]:
             facts["units"] = ", ".join(units)
         facts |= {

@@ -487,24 +487,24 @@ def curve_basis(
         rows = counts[1:] @ best.bases.raw[:, 1:, :n_bases] ** 2
         empty = rows < BASES.empty_spline * rows.mean(axis=1, keepdims=True)
         empty_share = empty.mean(axis=1)
-    taken = int(np.argmax(best.likelihood - costs - CURVES.empty_axis_cost * empty_share))
-    position, likelihood = axes[taken : taken + 1], best.likelihood[taken]
+    best_axis = int(np.argmax(best.likelihood - costs - CURVES.empty_axis_cost * empty_share))
+    position, likelihood = axes[best_axis : best_axis + 1], best.likelihood[best_axis]
     if may_jump and len(masses := _point_masses(counts, n_bases)):
         apart = fit(position, masses=masses)
         if apart.likelihood[0] > likelihood:
-            best, taken, likelihood = apart, 0, apart.likelihood[0]
+            best, best_axis, likelihood = apart, 0, apart.likelihood[0]
     # Three values have no steps between them.
     many_bins = n_bins > CURVES.max_bins_smooth and affordable >= CURVES.min_bases_rough
     if may_be_rough and may_jump and many_bins and term.n_bases is None and term.order == 2:
         # Many splines, and a penalty of first differences: steps and kinks cost it little.
         better = likelihood + CURVES.rough_cost
-        if empty_share[taken] > CURVES.max_empty_share:
+        if empty_share[best_axis] > CURVES.max_empty_share:
             position = axes[len(axes) // 2 :][:1]
         rough = fit(position, CURVES.n_bases_rough, order=1, keep_line=True)
-        best, taken = (rough, 0) if rough.likelihood[0] > better else (best, taken)
-    basis = best.bases[taken]
+        best, best_axis = (rough, 0) if rough.likelihood[0] > better else (best, best_axis)
+    basis = best.bases[best_axis]
     if term.n_bases is None:
-        of_column = CURVES.functions_per_edf * best.edf[taken]
+        of_column = CURVES.functions_per_edf * best.edf[best_axis]
         more = max(CURVES.min_more_functions, affordable)
         if n_rows >= CURVES.many_rows:
             more = min(CURVES.more_functions_many, more)

@@ -194,7 +194,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         weight = inputs.weigh_classes(self, y, codes, weight)
         targets = one_against_rest(codes, self._positive_codes())
         targets = tuple(values.astype(np.float64) for values in targets)
-        return targets, [self._loss.for_targets(values, weight) for values in targets], weight
+        return targets, [self._loss.adapt_to_targets(values, weight) for values in targets], weight
 
     def _codes_of_rows(self, y: Any, n: int) -> np.ndarray:
         """Indices of the classes of rows, which the fit must know."""
@@ -238,7 +238,7 @@ class AdditiveClassifier(ClassifierMixin, GeneralizedAdditiveModel):
         outputs = self._positive_codes()
         codes = np.arange(len(self.classes_), dtype=np.float64)
         targets = one_against_rest(codes, outputs)
-        return checks, [self._loss.for_targets(values, weights) for values in targets], outputs
+        return checks, [self._loss.adapt_to_targets(values, weights) for values in targets], outputs
 
     def _ordered_codes(self, y: np.ndarray, order: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
         """Classes in the order of a categorical column, and the index of each row's class."""

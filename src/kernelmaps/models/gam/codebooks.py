@@ -222,8 +222,11 @@ def _number_codebook(name: str, ordered: np.ndarray, weight: np.ndarray) -> Code
     bounds = np.concatenate([[0], np.flatnonzero(_differ(ordered)) + 1, [n]])
     exact = len(bounds) <= CODING.max_codes  # one code is for missing values
     begins = bounds[1:-1]
-    if not exact:
-        begins = bounds[_nearest_cuts(np.append(0, np.cumsum(weight))[bounds], _cut_shares())]
+    if not exact:  # bins of the same weight, but for the outer ones, which are halved repeatedly
+        n_bins = CODING.max_codes - 1 - 2 * CODING.tail_halvings
+        tail = 0.5 ** np.arange(1, CODING.tail_halvings + 1) / n_bins
+        shares = np.sort(np.concatenate([np.arange(1, n_bins) / n_bins, tail, 1 - tail]))
+        begins = bounds[_nearest_cuts(np.append(0, np.cumsum(weight))[bounds], shares)]
     low, high = ordered[begins - 1], ordered[begins]
     middle = 0.5 * low + 0.5 * high
     edges = np.where(middle > low, middle, high)  # of neighbouring numbers, the upper one
@@ -243,12 +246,12 @@ def _differ(ordered: np.ndarray) -> np.ndarray:
     """
     with np.errstate(over="ignore"):
         gaps, extent = np.diff(ordered), min(ordered[-1] - ordered[0], np.finfo(float).max)
-    share, most = CODING.rounding_error, CODING.max_codes - 2
-    if np.count_nonzero(gaps > share * extent) > most:
+    share, max_gaps = CODING.rounding_error, CODING.max_codes - 2
+    if np.count_nonzero(gaps > share * extent) > max_gaps:
         return gaps > 0
     size = np.maximum(abs(ordered[1:]), abs(ordered[:-1]))
     errors = np.maximum(share * np.minimum(size, extent), 512 * np.finfo(float).eps * extent)
-    return gaps > (errors if np.count_nonzero(gaps > errors) <= most else 0)
+    return gaps > (errors if np.count_nonzero(gaps > errors) <= max_gaps else 0)
 
 
 def _nearest_cuts(below: np.ndarray, shares: np.ndarray) -> np.ndarray:
@@ -265,16 +268,6 @@ def _nearest_cuts(below: np.ndarray, shares: np.ndarray) -> np.ndarray:
     is_cut = np.zeros(len(below), bool)
     is_cut[right - ~inner] = True
     return np.flatnonzero(is_cut[1:-1]) + 1
-
-
-def _cut_shares() -> np.ndarray:
-    """Shares of the weight below the edges of as many bins as there are codes.
-
-    All bins have the same weight, but for the outer ones, which are halved again and again.
-    """
-    n_bins = CODING.max_codes - 1 - 2 * CODING.tail_halvings
-    tail = 0.5 ** np.arange(1, CODING.tail_halvings + 1) / n_bins
-    return np.sort(np.concatenate([np.arange(1, n_bins) / n_bins, tail, 1 - tail]))
 
 
 @dataclass(frozen=True)

@@ -242,7 +242,8 @@ def build_design(
         shapes = settings.constraints.get(j, ())
         if term.kind == "auto":
             term = replace(term, kind="spline" if book.kind == "number" else "category")
-        if {"convex", "concave"} & settings.shapes_of(j) and term.knots == "auto":
+        of_pairs = (by_column.get(j, ()) for by_column in settings.pair_constraints.values())
+        if {"convex", "concave"} & set(shapes).union(*of_pairs) and term.knots == "auto":
             term = replace(term, knots="even")  # on the axis on which it is to be convex
         basis: Basis
         if term.kind == "category":
@@ -264,10 +265,12 @@ def build_design(
     def build_surface_term(columns: Pair, term: Term) -> DesignTerm:
         name = " × ".join(books[j].name for j in columns)
         if isinstance(rows, RowsInMemory) and len(rows.weight) <= MAX_EXACT_ROWS:
-            values = np.column_stack([rows.values_of(j) for j in columns])
-            points = distinct_points(values, rows.weight)
+            means = [np.append(np.nan, books[j].nodes)[rows.codes[j]] for j in columns]  # of bins
+            values = [rows.numbers.get(j, mean) for j, mean in zip(columns, means, strict=True)]
+            points = distinct_points(np.column_stack(values), rows.weight)
         else:
-            first, second = (CoarseCodes.all_of(books[j]) for j in columns)
+            sizes = [books[j].n_codes for j in columns]
+            first, second = (CoarseCodes(np.arange(n, dtype=np.uint8), n) for n in sizes)
             (table,) = rows.pair_counts([columns], [(first, second)])
             points = cells_with_rows([books[j].nodes for j in columns], table)
         where = f"{settings.owner}: the surface {name!r}"
@@ -327,8 +330,8 @@ def _check_settings(books: Sequence[Codebook], settings: GamSettings) -> None:
             )
     _check_pair_constraints(books, settings)
     used = set(settings.terms).union(*settings.pairs, *settings.surfaces)
-    for given in settings.columns_of_predictors:
-        for j in (given or set()) - used:
+    for predictor_columns in settings.columns_of_predictors:
+        for j in (predictor_columns or set()) - used:
             raise ValueError(
                 f"{owner}: {argument('loss')} names terms of {books[j].name!r}, which has no term."
             )

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..._util.arguments import is_number, parameter
-from ..._util.display import shortened
+from ..._util.display import shorten
 from .codebooks import CODING, MISSING, Codebook
 from .functions import STRAIGHT, curve_of
 from .predictor import AdditivePredictor
@@ -190,14 +190,14 @@ def _new_values(
             f"{owner}: {parameter('effect')} must be a number, a function of x and the old effect, "
             f"or a dict by level, got {effect!r}."
         )
-    given = old[codes, 0] if old.shape[1] == 1 else old[codes]
+    old_values = old[codes, 0] if old.shape[1] == 1 else old[codes]
     try:
-        returned = np.asarray(effect(places, given), dtype=np.float64)
-        new[codes] = np.broadcast_to(returned.T, given.T.shape).T.reshape(len(codes), -1)
+        returned = np.asarray(effect(places, old_values), dtype=np.float64)
+        new[codes] = np.broadcast_to(returned.T, old_values.T.shape).T.reshape(len(codes), -1)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"{owner}: the function must take two arrays, the values of the column and the old "
-            f"effect, and return numbers of the shape {given.shape}: {error}."
+            f"effect, and return numbers of the shape {old_values.shape}: {error}."
         ) from None
     return new, " = a function of the old effect"
 
@@ -213,7 +213,7 @@ def _set_levels(
     shown: list[str] = []
     for key, value in effect.items():
         if str(key) not in codes:
-            levels = shortened(", ".join(map(repr, reversed(codes))), _LONGEST_LIST)
+            levels = shorten(", ".join(map(repr, reversed(codes))), _LONGEST_LIST)
             raise ValueError(
                 f"{owner}: column {book.name!r} has no level {key!r}; it has {levels}."
             )
@@ -221,4 +221,4 @@ def _set_levels(
             raise ValueError(f"{owner}: the effect of {key!r} must be a number, got {value!r}.")
         new[codes[str(key)]] = value
         shown.append(f"{key} = {', '.join(f'{number:g}' for number in np.ravel(value))}")
-    return new, f": {shortened(', '.join(shown), _LONGEST_LIST)}"
+    return new, f": {shorten(', '.join(shown), _LONGEST_LIST)}"

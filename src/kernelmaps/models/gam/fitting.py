@@ -184,7 +184,7 @@ def _fit_jointly(design: AdditiveDesign, loss: JointLoss, settings: GamSettings)
     predictors = Predictors(loss.n_predictors, loss.shares_smoothing)
     rows = replace(design.rows.with_terms(design.ordered_terms, None, None), predictors=predictors)
     constants = replace(design.rows.with_terms((), None, None), predictors=predictors)
-    null = constants.at(loss, np.asarray(constants.initial_intercept(loss))).value
+    null = constants.evaluate(loss, np.asarray(constants.initial_intercept(loss))).value
     rho, fixed = _initial_smoothing(design, settings)
     if not loss.shares_smoothing:
         rho, fixed = np.repeat(rho, predictors.count), np.repeat(fixed, predictors.count)
@@ -218,7 +218,7 @@ def split_fit(fit: PenalisedFit, loss: JointLoss) -> list[PenalisedFit]:
             beta = unit * matrix[:, k]
             beta[0] += loss.shift[k]
             outputs.append(replace(
-                fit, beta=beta, active=fit.active[at] // m, posterior=part.scaled(unit**2),
+                fit, beta=beta, active=fit.active[at] // m, posterior=part.scale(unit**2),
                 smoothing_deviations=unit * fit.smoothing_deviations[at],
                 rho=rho[k] - 2 * np.log(unit), edf=edf[:, k],
             ))  # fmt: skip
@@ -264,16 +264,16 @@ def _initial_smoothing(
     """Logarithms of the smoothing parameters to start from, and which of them are fixed."""
     rho, fixed = [], []
     for term in design.ordered_terms:
-        given, count = settings.smoothing, term.basis.n_smoothing
+        smoothing, count = settings.smoothing, term.basis.n_smoothing
         if term.kind == "parametric":
-            given = REML.no_penalty
-        elif isinstance(given, dict):
-            given = given.get(term.columns[0]) if len(term.columns) == 1 else None
-        start = design.total_weight if given is None else max(given, 1e-300)
+            smoothing = REML.no_penalty
+        elif isinstance(smoothing, dict):
+            smoothing = smoothing.get(term.columns[0]) if len(term.columns) == 1 else None
+        start = design.total_weight if smoothing is None else max(smoothing, 1e-300)
         rho += [np.log(start)] * count
-        if given is None and term.basis.has_null_space:
+        if smoothing is None and term.basis.has_null_space:
             rho[-1] -= REML.free_null_space
-        fixed += [given is not None] * count
+        fixed += [smoothing is not None] * count
     return np.array(rho, float), np.array(fixed, bool)
 
 
@@ -313,9 +313,9 @@ def fit_added_terms(rows: SolverRows, loss: Loss, start: WarmStart) -> RoughFit:
     is_active = _is_new(all_penalties, start)
     is_active[all_penalties.active_set(start.rho, rows.total_weight)] = True
     active = np.flatnonzero(is_active)
-    penalties = all_penalties.restricted(active)
+    penalties = all_penalties.restrict(active)
     constraints = None if rows.constraints is None else rows.constraints[:, active]
-    active_rows = rows.restricted(active)
+    active_rows = rows.restrict(active)
     with limit_blas(blas_threads(len(active))):
         if loss.is_quadratic:
             # A cached Gram matrix has all coefficients, which are too many for tables of many
@@ -324,12 +324,12 @@ def fit_added_terms(rows: SolverRows, loss: Loss, start: WarmStart) -> RoughFit:
                 problem, mean = active_rows.squared_problem()
             else:
                 problem, mean = rows.squared_problem()
-                problem = problem.restricted(active)
+                problem = problem.restrict(active)
             fit = fit_bordered(problem, penalties, start, loss.dispersion, constraints)
             beta = fit.beta.copy()
             beta[0] += mean
         else:
-            point = active_rows.at(loss, start.beta[active])
+            point = active_rows.evaluate(loss, start.beta[active])
             working = point.working_problem()
             assert isinstance(working, NormalEquations)  # outputs are fitted one by one
             problem = working
@@ -397,7 +397,7 @@ def fit_bordered(
         problem.square - float(old_right @ old_right), problem.total_weight,
         variance_slopes=problem.variance_slopes,
     )  # fmt: skip
-    new_penalties, groups = penalties.restricted_to_groups(new)
+    new_penalties, groups = penalties.restrict_to_groups(new)
     prior = replace(new_penalties.prior, working_weight=problem.working_weight)
     new_penalties = replace(new_penalties, prior=prior)
     fit = estimate_smoothing(

@@ -87,7 +87,7 @@ def build_predictor(
     """
     n, books = model.design.total_weight, model.design.books
     slices = [
-        (term.as_stored(), span, smoothing)
+        (term.place_at_knots(), span, smoothing)
         for term, span, smoothing in model.design.slices()
         if term.pair is None
         or term.columns in requested
@@ -285,7 +285,9 @@ def _fitted_term(
         if isinstance(basis, LevelBasis):
             assert output.levels is not None
             values.append(output.levels.values)
-            errors.append(shown.level_errors(output.levels, fit))
+            of_levels = output.levels.standard_errors(shown.functions, fit, shown.at)
+            variances = of_levels**2 + _row_products(shown.deviations, shown.deviations)
+            errors.append(np.sqrt(variances))
         else:
             values.append(basis.evaluate(fit.beta[span]))
             errors.append(shown.errors(with_intercept=pair is None and output.has_intercept))
@@ -300,7 +302,7 @@ def _fitted_term(
     if pair is not None:
         tabulate_codes = tabulate_codes.reshape(pair.first.size, pair.second.size, -1)
         main_parts = tuple(
-            np.stack([o.projections[i].moved(axis, o.fit.beta[span]) for o in outputs], axis=-1)
+            np.stack([o.projections[i].move(axis, o.fit.beta[span]) for o in outputs], axis=-1)
             for axis in (0, 1)
         )
     if joint is not None:
@@ -376,11 +378,6 @@ class DisplayedFunction:
     def _covariances(self) -> np.ndarray:
         """Of the function at the codes and the coefficients."""
         return self.functions @ self.covariance
-
-    def level_errors(self, effects: LevelEffects, fit: PenalisedFit) -> np.ndarray:
-        """Standard errors of the sum of the effects of a large factor and this function."""
-        errors = effects.standard_errors(self.functions, fit, self.at)
-        return np.sqrt(errors**2 + _row_products(self.deviations, self.deviations))
 
 
 def _row_products(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -523,8 +520,8 @@ def _factor_of(
     """
     at = np.flatnonzero(np.isin(coefficients, fit.active))
     active = np.searchsorted(fit.active, coefficients[at])
-    covariance = np.diag(of_new_levels)
-    covariance[np.ix_(at, at)] += fit.covariance_of(active)
+    covariance, deviations = np.diag(of_new_levels), fit.smoothing_deviations[active]
+    covariance[np.ix_(at, at)] += fit.covariance[np.ix_(active, active)] + deviations @ deviations.T
     return _cholesky(covariance), at, active
 
 

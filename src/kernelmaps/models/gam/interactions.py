@@ -138,7 +138,10 @@ class InteractionSearch:
         tried: set[tuple[int, ...]] = set()  # what vanishes is not added again
         candidates: set[Pair] | None = None  # all
         for _ in range(PAIR_SEARCH.max_rounds):
-            design = _without_vanished(model, self.start.n_pairs)
+            edf, requested = _pair_edf(model), self.start.n_pairs  # these pairs stay
+            vanished = {pair for pair in list(edf)[requested:] if edf[pair] < PAIRS.min_edf}
+            terms = tuple(t for t in model.design.terms if t.columns not in vanished)
+            design = replace(model.design, terms=terms)
             n_new = max(self.settings.max_pairs + self.start.n_pairs - design.n_pairs, 0)
             pairs, close = self._test(model, tried, candidates) if n_new else ([], set())
             pairs = pairs[:n_new]
@@ -160,8 +163,10 @@ class InteractionSearch:
         larger = design.with_pairs(pairs, PAIR_SEARCH.n_functions)
         single = sum(term.basis.n_functions for term in larger.terms if term.pair is None)
         ends = [span.stop for span in coefficient_slices(larger.bases)]
-        most = max(PAIR_SEARCH.max_coefficients, single + PAIR_SEARCH.max_pair_coefficients)
-        n_terms = int(np.searchsorted(ends, most))
+        max_coefficients = max(
+            PAIR_SEARCH.max_coefficients, single + PAIR_SEARCH.max_pair_coefficients
+        )
+        n_terms = int(np.searchsorted(ends, max_coefficients))
         n_added = min(max(n_terms - len(design.terms), 0), len(pairs))
         return replace(larger, terms=larger.terms[: len(design.terms) + n_added])
 
@@ -229,13 +234,6 @@ def _pair_edf(model: RoughModel) -> dict[tuple[int, ...], float]:
         for term, span, _ in model.design.slices()
         if term.pair is not None
     }
-
-
-def _without_vanished(model: RoughModel, n_requested: int) -> AdditiveDesign:
-    """The design without pairs that have vanished; those that were asked for stay."""
-    edf, design = _pair_edf(model), model.design
-    vanished = {pair for pair in list(edf)[n_requested:] if edf[pair] < PAIRS.min_edf}
-    return replace(design, terms=tuple(t for t in design.terms if t.columns not in vanished))
 
 
 def _refine(

@@ -104,7 +104,7 @@ def centre_levels(fit: PenalisedFit, counts: np.ndarray) -> tuple[PenalisedFit, 
     n, first = len(dense), len(fit.beta) - len(counts)
     shares = counts / max(float(counts.sum()), 1e-300)
     theta, mean = fit.beta[first:], float(shares @ fit.beta[first:])
-    covariance = levels.covariance_with(dense)
+    covariance = -levels.means(dense)  # V_θβ
     with_mean = shares * levels.variances - covariance @ levels.adjoint(shares)
     variances = levels.marginal_variances(dense) - 2 * with_mean + shares @ with_mean
     intercept_row = shares @ covariance
@@ -164,13 +164,16 @@ def new_levels(
 
     A pair has the same for the slope or the curve of a level. The variance of the levels is
     estimated with few degrees of freedom, ν: new levels have a t distribution, with the variance
-    :math:`σ^2 ν/(ν - 2)`.
+    :math:`σ^2 ν/(ν - 2)`. The REML estimate of log λ has the variance 2/ν with ν the sum of the
+    squared degrees of freedom of the coefficients, m − 1 for m levels of very many rows.
     """
     functions, variances = [np.zeros((term.counts.size, 0))], [np.zeros((len(fits), 0))]
     for axis in np.flatnonzero(is_category).tolist() if term.basis.n_functions else ():
         counts = term.counts.sum(axis=1 - axis) if term.pair is not None else term.counts
         deviation = _level_deviation(term, axis)
-        scale = np.array([_variance_scale(fit, span, smoothing) for fit in fits])
+        df = np.array([max(float(np.sum(fit.edf[span] ** 2)), _FEWEST_DF) for fit in fits])
+        scale = np.array([fit.dispersion / np.exp(fit.rho[smoothing][0]) for fit in fits])
+        scale *= df / (df - 2)
         for code in (MISSING, OTHER):
             tabulate_codes = np.zeros((len(counts), len(deviation)))
             tabulate_codes[code] = deviation
@@ -180,16 +183,6 @@ def new_levels(
     of_all = np.hstack(variances)
     used = of_all.any(axis=0)
     return NewLevels(np.hstack(functions)[:, used], of_all[:, used])
-
-
-def _variance_scale(fit: PenalisedFit, span: slice, smoothing: slice) -> float:
-    """φ/λ of a term, as a factor of the variance of a t distribution.
-
-    The REML estimate of log λ has the variance 2/ν with ν the sum of the squared degrees of freedom
-    of the coefficients, m − 1 for m levels of very many rows.
-    """
-    df = max(float(np.sum(fit.edf[span] ** 2)), _FEWEST_DF)
-    return fit.dispersion / float(np.exp(fit.rho[smoothing][0])) * df / (df - 2)
 
 
 def level_deviation(term: DesignTerm, is_category: Sequence[bool]) -> float:

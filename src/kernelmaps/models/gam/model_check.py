@@ -293,14 +293,14 @@ class FitToCheck:
         ]
         if not curves or len(residuals) < 3 or not residuals.std() > 0:
             return []
-        taken = rng.permutation(len(residuals))[:_MAX_ROWS]  # ties are then in random order
-        residuals = residuals[taken]
+        sample = rng.permutation(len(residuals))[:_MAX_ROWS]  # ties are then in random order
+        residuals = residuals[sample]
         permuted = np.sort(
             [_neighbour_index(rng.permutation(residuals)) for _ in range(_PERMUTATIONS)]
         )
         checks = []
         for term, x in curves:
-            index = _neighbour_index(residuals[np.argsort(x[taken], kind="stable")])
+            index = _neighbour_index(residuals[np.argsort(x[sample], kind="stable")])
             smaller = int(np.searchsorted(permuted, index, side="right"))
             checks.append({
                 "term": term.name, "edf": float(term.edf[self.output]),

@@ -73,11 +73,6 @@ class CoarseCodes(NamedTuple):
     of_code: np.ndarray
     size: int
 
-    @classmethod
-    def all_of(cls, book: Codebook) -> CoarseCodes:
-        """As many as the column has."""
-        return cls(np.arange(book.n_codes, dtype=np.uint8), book.n_codes)
-
     def sum_rows(self, table: np.ndarray) -> np.ndarray:
         """Rows of a table that share a coarse code, added up."""
         return np.eye(self.size)[self.of_code].T @ table

@@ -208,10 +208,6 @@ class LevelPosterior:
             if loading.shape[1] != direction.shape[1]:
                 raise SchemaError("the posterior of levels has other directions than loadings")
 
-    def shared_deviations(self, output: int, codes: np.ndarray) -> np.ndarray:
-        """Coefficients of ξ for rows with these codes."""
-        return self.loadings[output][codes].astype(np.float64) @ self.directions[output].T
-
 
 @record
 class Posterior:
@@ -432,7 +428,7 @@ class AdditivePredictor(PredictsRows):
     @property
     def estimator(self) -> str:
         """The name of the estimator that predicts in the same way."""
-        if self._of_times:
+        if self._is_survival:
             return "AdditiveSurvival"
         return "AdditiveRegressor" if self.classes is None else "AdditiveClassifier"
 
@@ -440,10 +436,10 @@ class AdditivePredictor(PredictsRows):
     def fitted_loss(self) -> Loss:
         """The loss as an object, with the parameter that was estimated."""
         of_labels = self.classes is not None
-        return find_loss(self.estimator, self.loss, of_labels, GAM, self._of_times)
+        return find_loss(self.estimator, self.loss, of_labels, GAM, self._is_survival)
 
     @property
-    def _of_times(self) -> bool:
+    def _is_survival(self) -> bool:
         loss = LOSSES.get(self.loss) if isinstance(self.loss, str) else self.loss
         return loss is not None and loss.of_times
 
@@ -694,7 +690,8 @@ class AdditivePredictor(PredictsRows):
             for k, factor in enumerate(factors):
                 deviations = design @ factor
                 if levels is not None:
-                    deviations += levels.shared_deviations(k, codes[rows])
+                    loadings = levels.loadings[k][codes[rows]].astype(np.float64)
+                    deviations += loadings @ levels.directions[k].T
                 yield rows, k, deviations
 
     def _missed_by_ends(self, columns: Sequence[Column]) -> np.ndarray:
@@ -781,9 +778,9 @@ def check_exposure_has_use(loss: Loss) -> None:
         )
 
 
-def warn_without_exposure(model: Any, call: str, *given: Any) -> None:
+def warn_without_exposure(model: Any, call: str, *values: Any) -> None:
     """Warn if a model was fitted with exposures or offsets, and a call has none."""
-    if getattr(model, "_exposed", False) and all(item is None for item in given):
+    if getattr(model, "_exposed", False) and all(item is None for item in values):
         had = "an offset" if model._of_labels else "an exposure or an offset"
         problem = f"{call}: the model was fitted with {had}, and none is given: pass"
         warnings.warn(f"{problem} exposure= or offset=.", UserWarning, stacklevel=3)

@@ -127,7 +127,7 @@ class Projection:
         split = [len(sides[0].gram)]
         return cls(sides, np.split(to_main, split), np.split(deviations, split))
 
-    def moved(self, axis: int, beta: np.ndarray) -> np.ndarray:
+    def move(self, axis: int, beta: np.ndarray) -> np.ndarray:
         """What moves to a column at its codes, for coefficients of the pair."""
         return self.sides[axis].basis.values @ (self.to_main[axis] @ beta)
 

@@ -194,7 +194,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             raise ValueError(
                 f"AdditiveRegressor: y reaches {np.abs(y).max():g}, whose powers overflow: scale y."
             )
-        loss = self._loss.marginal_loss.for_targets(y, weight)
+        loss = self._loss.marginal_loss.adapt_to_targets(y, weight)
         problem = loss.target_error(y[weight > 0])
         if problem:
             raise ValueError(f"AdditiveRegressor: {problem}; found {y.min():g} … {y.max():g}.")
@@ -207,8 +207,8 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             return super()._deviance_of_rows(y, weight, exposure)
         y = self._numbers(targets_of(self, y, len(weight)))
         y, weight, _ = self._with_exposure(y, weight, exposure)
-        loss = self.loss_.for_targets(y, weight)
-        saturated = float(weight @ loss.saturated(y))
+        loss = self.loss_.adapt_to_targets(y, weight)
+        saturated = float(weight @ loss.saturated_value(y))
         return lambda scores: 2 * (float(weight @ loss.value(y, scores[:, 0])) - saturated)
 
     def _targets_of_source(
@@ -218,7 +218,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         y, weight = (
             np.concatenate([*map(read, sample.chunks)]) for read in (checks.targets, checks.weights)
         )
-        loss = self._loss.marginal_loss.for_targets(y, weight)
+        loss = self._loss.marginal_loss.adapt_to_targets(y, weight)
         location = loss.location(y, weight, np.zeros(len(y)))
         return replace(checks, loss=loss, location=location), [loss], []
 
@@ -427,7 +427,7 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
         if self.loss_.has_distribution:
             return
         weight = self._scaled_weights(weight)
-        loss = self.loss_.for_targets(y, weight)
+        loss = self.loss_.adapt_to_targets(y, weight)
         positive = np.flatnonzero(weight)
         rows = positive[evenly_spaced(len(positive), MAX_RESIDUAL_ROWS)]
         columns, y, weight = [column.take(rows) for column in columns], y[rows], weight[rows]

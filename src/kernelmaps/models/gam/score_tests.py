@@ -101,9 +101,9 @@ def _stacked_bases(
     marginal_bases: Sequence[MarginalBasis], n_codes: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Functions of bases in one array, and their penalties, infinite where there is none."""
-    most = max(len(basis.penalty) for basis in marginal_bases)
-    functions = np.zeros((len(marginal_bases), n_codes, most))
-    penalty = np.full((len(marginal_bases), most), np.inf)
+    n_functions = max(len(basis.penalty) for basis in marginal_bases)
+    functions = np.zeros((len(marginal_bases), n_codes, n_functions))
+    penalty = np.full((len(marginal_bases), n_functions), np.inf)
     for k, basis in enumerate(marginal_bases):
         functions[k, *map(slice, basis.functions.shape)] = basis.functions
         penalty[k, : len(basis.penalty)] = basis.penalty

@@ -131,7 +131,7 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
 
     loss: Any = "cox"
 
-    _of_labels, _of_times = False, True
+    _of_labels, _is_survival = False, True
     _state = GeneralizedAdditiveModel._state.extended(
         {
             "baseline_": instance((BaselineHazard,)),
@@ -466,8 +466,8 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         """Codes of the strata of rows."""
         owner, fitted = type(self).__name__, self.baseline_.strata
         if (strata is None) != (fitted is None):
-            how = "with strata: pass" if strata is None else "without strata: leave out"
-            raise ValueError(f"{owner}: the model was fitted {how} strata=.")
+            condition = "with strata: pass" if strata is None else "without strata: leave out"
+            raise ValueError(f"{owner}: the model was fitted {condition} strata=.")
         if fitted is None:
             return np.zeros(n, np.int64)
         labels = self._strata(strata, n)

@@ -174,11 +174,6 @@ class GamSettings:
     pair_constraints: dict[tuple[int, ...], Shapes] = field(default_factory=dict)
     columns_of_predictors: tuple[set[int] | None, ...] = ()
 
-    def shapes_of(self, column: int) -> set[str]:
-        """Shapes of the functions of a column, alone and in pairs."""
-        of_pairs = (shapes.get(column, ()) for shapes in self.pair_constraints.values())
-        return set(self.constraints.get(column, ())).union(*of_pairs)
-
 
 def resolve_settings(model: Any, columns: TableReader) -> GamSettings:
     """The settings of an estimator, for the columns that it reads."""
@@ -196,14 +191,14 @@ def resolve_settings(model: Any, columns: TableReader) -> GamSettings:
         by_column, int(model.max_iter), model.n_jobs, owner, model.weights, surfaces,
         pair_constraints=by_pair,
         columns_of_predictors=tuple(
-            None if given is None else {columns.position(item, owner, name) for item in given}
-            for name, given in model._loss.columns_of_predictors.items()
+            None if items is None else {columns.position(item, owner, name) for item in items}
+            for name, items in model._loss.columns_of_predictors.items()
         ),
     )  # fmt: skip
 
 
 def _resolve_terms(
-    given: Any, columns: TableReader, owner: str
+    setting: Any, columns: TableReader, owner: str
 ) -> tuple[dict[int, Term], dict[Pair, LinearSides], dict[Pair, Term]]:
     """Terms by the position of their column, pairs with linear sides, and surfaces.
 
@@ -238,15 +233,15 @@ def _resolve_terms(
             raise ValueError(f"{owner}: terms has the surface of {both} twice: keep one of them.")
         surfaces[first, second] = term
 
-    if given is None:
+    if setting is None:
         return defaults, pairs, surfaces
-    if isinstance(given, Mapping):
-        for key in (key for key in given if isinstance(key, tuple)):
-            value = given[key]
+    if isinstance(setting, Mapping):
+        for key in (key for key in setting if isinstance(key, tuple)):
+            value = setting[key]
             add_surface(replace(value, column=key) if isinstance(value, Term) else Term(key, value))
             for column in key:
                 defaults.pop(columns.position(column, owner, "terms"), None)
-        for key, value in given.items():
+        for key, value in setting.items():
             if isinstance(key, tuple):
                 continue
             if value is None and key in columns.left_out:
@@ -257,12 +252,12 @@ def _resolve_terms(
             elif value not in ("auto", "trend"):
                 defaults[j] = resolve(value, j)
         return dict(sorted(defaults.items())), pairs, surfaces
-    if isinstance(given, str) or not isinstance(given, Sequence) or not len(given):
+    if isinstance(setting, str) or not isinstance(setting, Sequence) or not len(setting):
         raise ValueError(
             f"{owner}: terms must be a list of columns, pairs of columns and Terms, or a mapping "
-            f"from columns to kinds, got {given!r}."
+            f"from columns to kinds, got {setting!r}."
         )
-    for item in given:
+    for item in setting:
         if isinstance(item, tuple) and len(item) == 2:
             pairs |= _resolve_pair(item, columns, owner, "terms")
             continue
@@ -297,30 +292,30 @@ def _resolve_pair(
 
 
 def _resolve_interactions(
-    given: Any, columns: TableReader, owner: str
+    setting: Any, columns: TableReader, owner: str
 ) -> tuple[dict[Pair, LinearSides], int]:
     """Pairs that are asked for, with their linear sides, and the most to search for."""
-    if given is None or given is False:
+    if setting is None or setting is False:
         return {}, 0
-    if isinstance(given, list | tuple):
+    if isinstance(setting, list | tuple):
         pairs: dict[Pair, LinearSides] = {}
-        for item in given:
+        for item in setting:
             pairs |= _resolve_pair(item, columns, owner, "interactions")
         return pairs, 0
-    if isinstance(given, str) and given == "auto":
+    if isinstance(setting, str) and setting == "auto":
         return {}, MAX_AUTO_PAIRS
-    if is_number(given, Integral) and given >= 0:
-        return {}, int(given)
+    if is_number(setting, Integral) and setting >= 0:
+        return {}, int(setting)
     raise ValueError(
         f"{owner}: interactions must be 'auto', a number of pairs, or a list of pairs of "
-        f"columns, got {given!r}."
+        f"columns, got {setting!r}."
     )
 
 
-def _resolve_smoothing(given: Any, columns: TableReader, owner: str) -> Any:
+def _resolve_smoothing(setting: Any, columns: TableReader, owner: str) -> Any:
     """Fixed smoothing parameters: one for all terms, by column, or None if estimated."""
     numbers: dict[Any, float] = {}
-    for key, value in given.items() if isinstance(given, dict) else ((None, given),):
+    for key, value in setting.items() if isinstance(setting, dict) else ((None, setting),):
         if isinstance(value, str) and value == "auto":
             continue
         if not (is_number(value) and 0 < value < np.inf):
@@ -329,25 +324,25 @@ def _resolve_smoothing(given: Any, columns: TableReader, owner: str) -> Any:
                 f"or numbers by column, got {value!r}."
             )
         numbers[key] = float(value)
-    if not isinstance(given, dict):
+    if not isinstance(setting, dict):
         return numbers.get(None)
     return {columns.position(key, owner, "smoothing"): value for key, value in numbers.items()}
 
 
 def _resolve_constraints(
-    given: Any, columns: TableReader, owner: str
+    setting: Any, columns: TableReader, owner: str
 ) -> tuple[Shapes, dict[tuple[int, ...], Shapes]]:
     """Shapes that are asked for, by column, and those along columns of pairs, by pair."""
-    if given is None:
+    if setting is None:
         return {}, {}
-    if not isinstance(given, dict):
+    if not isinstance(setting, dict):
         raise ValueError(
             f"{owner}: constraints must be a mapping from columns to {', '.join(SHAPES)}, got "
-            f"{given!r}."
+            f"{setting!r}."
         )
     by_column: Shapes = {}
     by_pair: dict[tuple[int, ...], Shapes] = {}
-    for key, value in given.items():
+    for key, value in setting.items():
         shapes = value if isinstance(value, tuple | list) else (value,)
         if not isinstance(key, tuple):
             j = columns.position(key, owner, "constraints")

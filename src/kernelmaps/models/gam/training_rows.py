@@ -69,7 +69,7 @@ class DesignTerm:
         cells = self.pair or self.surface
         return codes[self.columns[0]] if cells is None else cells.codes(codes)
 
-    def as_stored(self) -> DesignTerm:
+    def place_at_knots(self) -> DesignTerm:
         """The term as it is stored: a surface at its knots."""
         if self.surface is None or not isinstance(self.basis, TermBasis):
             return self
@@ -100,12 +100,6 @@ class RowsInMemory:
     @property
     def total_weight(self) -> float:
         return float(self.weight.sum())
-
-    def values_of(self, column: int) -> np.ndarray:
-        """Values of a column of numbers, NaN where they are missing; the means of its bins."""
-        numbers = self.numbers.get(column)
-        nodes = self.books[column].nodes
-        return np.append(np.nan, nodes)[self.codes[column]] if numbers is None else numbers
 
     @property
     def weight_sums(self) -> np.ndarray:

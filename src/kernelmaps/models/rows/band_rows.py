@@ -33,7 +33,7 @@ from ...engine.simd import (
     zeros,
 )
 from ...engine.table.layout import LocalPolynomials
-from ...engine.table.stored import aligned
+from ...engine.table.stored import allocate_aligned
 from ...engine.table.update import (
     FAST,
     Basis,
@@ -318,7 +318,7 @@ class BandRows:
 
     def _zeros(self) -> np.ndarray:
         """Weights or sums of the loops, [feature][function]; vectors may touch what follows."""
-        return aligned(self.tables.n_weights + _VECTOR, np.dtype(np.float64))
+        return allocate_aligned(self.tables.n_weights + _VECTOR, np.dtype(np.float64))
 
     def _view_features(self, flat: np.ndarray) -> np.ndarray:
         """Weights or sums of the loops as [feature][function]: a view."""
@@ -356,7 +356,7 @@ class BandRows:
     def blocks(self, weight: np.ndarray) -> np.ndarray:
         """The block of ψ(X)ᵀ W ψ(X) of each feature, [feature][function][function]."""
         n, stride = self.n_features, self.tables.stride
-        flat = aligned(n * stride**2 + _VECTOR * stride, np.dtype(np.float64))
+        flat = allocate_aligned(n * stride**2 + _VECTOR * stride, np.dtype(np.float64))
         for rows, bands in self:
             add_block_products(bands, weight[rows], stride, flat)
         blocks = flat[: n * stride**2].reshape(n, stride, stride)
@@ -388,7 +388,7 @@ class BandRows:
     def _multiply_pairs(self, weight: np.ndarray) -> np.ndarray:
         """Φᵀ W Φ by products of the entries of a row."""
         n, stride, size = self.n_features, self.tables.stride, self.tables.n_weights
-        flat = aligned((size + _VECTOR) * (size + 1), np.dtype(np.float64))
+        flat = allocate_aligned((size + _VECTOR) * (size + 1), np.dtype(np.float64))
         for rows, bands in self:
             add_pair_products(bands, weight[rows], size, flat)
         half = flat[: size**2].reshape(n, stride, n, stride)[:, : self.width, :, : self.width]
@@ -400,7 +400,7 @@ class BandRows:
         gram = np.zeros((n_weights, n_weights))
         for rows, bands in self:
             n_rows = int(np.count_nonzero(roots[rows]))
-            flat = aligned(n_rows * n_weights + _VECTOR, np.dtype(np.float64))
+            flat = allocate_aligned(n_rows * n_weights + _VECTOR, np.dtype(np.float64))
             write_dense(bands, roots[rows], self.tables.stride, self.width, n_weights, flat)
             dense = flat[: n_rows * n_weights].reshape(n_rows, n_weights)
             gram += dense.T @ dense

@@ -10,12 +10,12 @@ import numpy as np
 from scipy import sparse
 
 from ..._util.compiling import interpreted, make_read_only, static
-from ...engine.encode import fixed_point
+from ...engine.encode import encode_into
 from ...engine.reference import evaluate_sets
 from ...engine.table import AFFINE, CODE
 from ...engine.table.layout import bins_of, polynomials_of
 from ...engine.table.locate import locations_for, stored_rows
-from ...engine.table.stored import aligned
+from ...engine.table.stored import allocate_aligned
 from ...engine.table.update import Basis, RowArrays, RowWorkspace, Squares
 from .map_bands import Bands
 
@@ -44,14 +44,14 @@ def weight_memory(tables: BasisTables) -> np.ndarray:
     There is one vector more: that of the last feature may reach beyond its weights.
     """
     size = (tables.n_weights + _VECTOR) * tables.lanes
-    return aligned(size, tables.basis.values.coef.dtype)
+    return allocate_aligned(size, tables.basis.values.coef.dtype)
 
 
 def workspace_for(tables: BasisTables, rows: RowArrays) -> RowWorkspace:
     """Memory for one thread that visits such rows."""
     longest = int(np.diff(rows.indptr).max(initial=0)) if rows.sparse else rows.width
     dtype, lanes = tables.basis.values.coef.dtype, tables.lanes
-    f, move = aligned(max(1, longest) * lanes, dtype), aligned(lanes, dtype)
+    f, move = allocate_aligned(max(1, longest) * lanes, dtype), allocate_aligned(lanes, dtype)
     return RowWorkspace(locations_for(longest), f, move)
 
 
@@ -109,7 +109,9 @@ def round_rows(bands: Bands, X: Any, threads: int) -> tuple[np.ndarray, int] | N
     bits = (_FRACTIONS // (blocks * bins)).bit_length() - 1
     if bits < _FEWEST_BITS or blocks * (bins << bits) * _numbers_per_code(bands) * 4 > _CODE_BYTES:
         return None
-    return fixed_point(table.astype(X.dtype), X, bits, threads), bits
+    codes = np.empty(X.shape, np.uint16)
+    encode_into(table.astype(X.dtype), X, (-np.inf, np.inf), bits, codes, threads)
+    return codes, bits
 
 
 def tabulate_fractions(tables: BasisTables, bits: int) -> BasisTables:
@@ -164,8 +166,8 @@ def _code_blocks(bands: Bands, X: Any, all_codes: bool) -> list[Block] | None:
     for s, dense in enumerate(evaluate_sets(table, np.arange(float(codes)))):
         band, width = int(table.band[s]), int(table.width[s])
         first = np.minimum(np.argmax(dense != 0, axis=1), width - band)
-        taken = np.take_along_axis(dense, first[:, None] + np.arange(band), axis=1)
-        blocks.append((first.astype(np.int32), taken[:, None, :], int(bands.transform_of[s])))
+        nonzero = np.take_along_axis(dense, first[:, None] + np.arange(band), axis=1)
+        blocks.append((first.astype(np.int32), nonzero[:, None, :], int(bands.transform_of[s])))
     return blocks
 
 
@@ -191,8 +193,9 @@ def _assemble(
     if binning == CODE:
         codes = np.diff(starts)[block_of].astype(np.int32)
         table = replace(table, binning=CODE, bins=codes, signed=False)
-    most = 16 if lanes == 1 else max(1, _VECTOR // (2 * lanes))  # a vector has columns of all lanes
-    lay_out = partial(polynomials_of, dtype=dtype, mirrored=table.signed, most=most)
+    # A vector has columns of all lanes.
+    max_chunk = 16 if lanes == 1 else max(1, _VECTOR // (2 * lanes))
+    lay_out = partial(polynomials_of, dtype=dtype, mirrored=table.signed, max_chunk=max_chunk)
     values = update = lay_out(first, coef)
     squares = Squares(np.zeros(0), static(1))
     if not values_only:

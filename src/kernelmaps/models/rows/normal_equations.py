@@ -96,7 +96,7 @@ class NormalEquations:
         """
         return float(self.gram.diagonal()[: self.n_intercepts].mean())
 
-    def restricted(self, active: np.ndarray) -> NormalEquations:
+    def restrict(self, active: np.ndarray) -> NormalEquations:
         """The problem in some of the coefficients, all levels among them."""
         dense, levels = active, self.levels
         if levels is not None:

@@ -45,7 +45,7 @@ class Predictors:
         places = coefficients if self.places is None else self.places[coefficients]
         return np.divmod(places, self.count)
 
-    def restricted(self, active: np.ndarray) -> tuple[np.ndarray, Predictors]:
+    def restrict(self, active: np.ndarray) -> tuple[np.ndarray, Predictors]:
         """The functions of some of the coefficients, and the predictors with these alone."""
         of_coefficients, predictor = self.functions_of(active)
         functions, rows = np.unique(of_coefficients, return_inverse=True)

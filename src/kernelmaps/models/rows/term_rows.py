@@ -120,14 +120,14 @@ class TermRows:
         """Columns of Z, the intercept among them."""
         return 1 + sum(basis.n_functions for basis in self.bases)
 
-    def at(self, loss: Loss, beta: np.ndarray) -> EvaluationInMemory:
+    def evaluate(self, loss: Loss, beta: np.ndarray) -> EvaluationInMemory:
         """Evaluate the losses of all rows at some coefficients."""
         eta = self.scores(beta)
         value = float(self.weight @ loss.value(self.y, eta))
         return EvaluationInMemory(beta, value, self, loss, eta)
 
     def gradient(self, loss: Loss, beta: np.ndarray) -> np.ndarray:
-        return self.at(loss, beta).gradient()
+        return self.evaluate(loss, beta).gradient()
 
     def squared_problem(self, mean: float | None = None) -> tuple[NormalEquations, float]:
         """The problem of squared loss, and the mean that was subtracted from the targets."""
@@ -144,7 +144,7 @@ class TermRows:
     def estimate_parameter(self, loss: Loss, beta: np.ndarray, edf: float) -> Loss:
         return loss.estimate_parameter(self.y, self.scores(beta), self.weight, edf)
 
-    def restricted(self, active: np.ndarray) -> TermRows:
+    def restrict(self, active: np.ndarray) -> TermRows:
         return replace(self, gram_cache=None, **_restrict(self, active))
 
     def scores(self, beta: np.ndarray) -> np.ndarray:
@@ -251,7 +251,7 @@ class TermRows:
         if len(weights) == m:
             parts = []
             for k, (_, functions) in enumerate(split):
-                rows = replace(self, predictors=None).restricted(functions)
+                rows = replace(self, predictors=None).restrict(functions)
                 parts.append(rows.normal_equations(weights[k, k], response[:, k], float(square[k])))
             return IndependentEquations(tuple(parts), tuple(at for at, _ in split))
         gram = np.zeros((self.n_functions, m) * 2)
@@ -401,9 +401,9 @@ class StreamedTermRows:
         bases, predictors = self.bases, self.predictors
         return self.fold(lambda rows: function(replace(rows, bases=bases, predictors=predictors)))
 
-    def at(self, loss: Loss, beta: np.ndarray) -> EvaluationFromStream:
+    def evaluate(self, loss: Loss, beta: np.ndarray) -> EvaluationFromStream:
         def evaluate(rows: TermRows) -> tuple[float, WorkingProblem]:
-            evaluation = rows.at(loss, beta)
+            evaluation = rows.evaluate(loss, beta)
             return evaluation.value, evaluation.working_problem()
 
         return EvaluationFromStream(beta, *self._sum_rows(evaluate))
@@ -417,7 +417,7 @@ class StreamedTermRows:
             return self.problem_from_bins(self.bases), mean
         return self._sum_rows(lambda rows: rows.squared_problem(mean)[0]), mean
 
-    def restricted(self, active: np.ndarray) -> StreamedTermRows:
+    def restrict(self, active: np.ndarray) -> StreamedTermRows:
         return replace(self, **_restrict(self, active))
 
     def initial_intercept(self, loss: Loss) -> float | np.ndarray:
@@ -435,7 +435,7 @@ def _restrict(rows: Any, active: np.ndarray) -> dict[str, Any]:
     constraints = None if rows.constraints is None else rows.constraints[:, active]
     predictors = rows.predictors
     if predictors is not None:
-        active, predictors = predictors.restricted(active)
+        active, predictors = predictors.restrict(active)
     bases = select_functions(rows.bases, active)
     return {"bases": bases, "constraints": constraints, "predictors": predictors}
 

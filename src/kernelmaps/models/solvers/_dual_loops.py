@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from ..._util.compiling import loop, njit, static
+from ..._util.compiling import loop, njit
 from ...engine.table.update import (
     FAST,
     add,
@@ -85,11 +85,6 @@ class PassRecord(NamedTuple):
     def empty(cls, n_outputs: int) -> PassRecord:
         return cls(np.zeros(n_outputs), np.zeros((3, 4, n_outputs)))
 
-    @property
-    def visited(self) -> PassTotals:
-        """Of all examples that are visited, and of those that were shrunk before."""
-        return PassTotals(*self.totals[VISITED])
-
 
 # Of all that are visited and those shrunk before; of those that are shrunk, in this pass or before,
 # which have no violation; of the example at hand.
@@ -109,11 +104,6 @@ class StepData(NamedTuple):
     diagonal: np.ndarray
     mean_dot: np.ndarray
     q0: float
-
-
-def steps_of(problem: SVMProblem, hessian: DualHessian) -> StepData:
-    """The data of the steps of a problem."""
-    return StepData(static(problem.loss), *problem[1:], *hessian)
 
 
 def _step(loss, y, f, alpha, q, c, epsilon):

@@ -48,6 +48,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..._util.compiling import static
 from ..._util.display import track
 from ..._util.threads import check_stop
 from ...engine.table.update import RowArrays, RowWork, weights_of
@@ -163,8 +164,8 @@ def solve(
     state = CoordinateDescent(*first_rows, problem, examples, options, alpha, intercept)
     n_iter, converged = 0, False
     if approximate is not None:
-        most = int(np.ceil(CONSTANTS.approximate_share * options.max_iter))
-        _, n_iter, _ = descend(state, options, most)
+        max_epochs = int(np.ceil(CONSTANTS.approximate_share * options.max_iter))
+        _, n_iter, _ = descend(state, options, max_epochs)
         state.switch_rows(tables, rows)
         certificate = state.balance_and_certify()
         converged = certificate.is_within(options.tol)
@@ -355,14 +356,14 @@ class CoordinateDescent:
         scored, changed = (
             weights_of(basis, table, tables.lanes, self.w) for table in (basis.values, basis.update)
         )
-        steps = _dual_loops.steps_of(self.problem, self.hessian)
+        steps = _dual_loops.StepData(static(self.problem.loss), *self.problem[1:], *self.hessian)
         work = RowWork(basis.bins, scored, changed, None, steps)
         duals = DualVariables(self.alpha, self.alpha_sum, self.bias)
         workspace = workspace_for(tables, self.rows)
         self.n_active = _dual_loops.visit_examples(
             work, self.rows, workspace, duals, self.record, self.order, self.n_active, take_steps
         )
-        totals = self.record.visited
+        totals = PassTotals(*self.record.totals[_dual_loops.VISITED])
         self.record.shrink_threshold[:] = CONSTANTS.shrink_share * totals.max_violation
         return totals
 

@@ -90,7 +90,7 @@ class Iterate(NamedTuple):
     dual: np.ndarray  # a
     complement: np.ndarray  # c − a
 
-    def moved(self, step: float, direction: Iterate) -> Iterate:
+    def move(self, step: float, direction: Iterate) -> Iterate:
         return Iterate(*(x + step * d for x, d in zip(self, direction, strict=True)))
 
     def largest_step(self, direction: Iterate) -> float:
@@ -212,13 +212,13 @@ class InteriorPointFit:
         precondition = self.preconditioner.prepare(hessian)
         find_direction = partial(self._direction, point, weight, hessian, precondition)
         predictor = find_direction(0.0, 0.0, CONSTANTS.predictor_residual)
-        self._note_primal(point.moved(1.0, predictor))
+        self._note_primal(point.move(1.0, predictor))
         self._note_dual(point.dual + predictor.dual)
         self.n_iter += 1
         if self.gap <= self.tol * self.primal:
             return None
         length = min(1.0, point.largest_step(predictor))
-        left = point.moved(length, predictor).complementarity / point.complementarity
+        left = point.move(length, predictor).complementarity / point.complementarity
         target = left**CONSTANTS.centring_power * point.complementarity
         corrector = find_direction(
             target - predictor.dual * predictor.slack,
@@ -226,7 +226,7 @@ class InteriorPointFit:
             CONSTANTS.residual,
         )
         length = min(1.0, CONSTANTS.boundary * point.largest_step(corrector))
-        return point.moved(length, corrector) if length > _LEAST_STEP else None
+        return point.move(length, corrector) if length > _LEAST_STEP else None
 
     def _direction(
         self, point: Iterate, weight: np.ndarray, hessian: CentredHessian, precondition: Solve,

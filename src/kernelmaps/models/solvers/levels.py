@@ -132,11 +132,7 @@ class ConditionalLevels:
             total += scaled.T @ scaled
         return total
 
-    def reduced(self, gram: np.ndarray) -> np.ndarray:
-        """The Schur complement S of A."""
-        return gram - self.ratio_gram(self.precision)
-
-    def reduced_rhs(self, rhs: np.ndarray) -> np.ndarray:
+    def reduce_rhs(self, rhs: np.ndarray) -> np.ndarray:
         """The right side for β from that of all coefficients, one or more columns."""
         n = self.border.shape[1]
         return rhs[:n] - self.adjoint(rhs[n:])
@@ -149,14 +145,10 @@ class ConditionalLevels:
         """R times a vector or matrix of the other coefficients."""
         return _divide_rows(self.border @ beta, self.precision)
 
-    def extended(self, beta: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+    def append_levels(self, beta: np.ndarray, rhs: np.ndarray) -> np.ndarray:
         """All coefficients, θ = D⁻¹(r − Bβ), for the right side of all coefficients."""
         theta = _divide_rows(rhs[self.border.shape[1] :], self.precision) - self.means(beta)
         return np.concatenate([beta, theta])
-
-    def covariance_with(self, dense: np.ndarray) -> np.ndarray:
-        """V_θβ."""
-        return -self.means(dense)
 
     def marginal_variances(self, dense: np.ndarray) -> np.ndarray:
         """The diagonal of V_θθ, from V_ββ."""
@@ -202,7 +194,7 @@ class BlockCovariance:
         """V times a vector or matrix; not for φV."""
         if self.levels is None:
             return self.dense @ rhs
-        return self.levels.extended(self.dense @ self.levels.reduced_rhs(rhs), rhs)
+        return self.levels.append_levels(self.dense @ self.levels.reduce_rhs(rhs), rhs)
 
     solve = dot  # with the matrix that V is the inverse of
 
@@ -214,7 +206,7 @@ class BlockCovariance:
             of_dense = float(np.linalg.slogdet(self.dense)[1])
         return of_dense + of_levels
 
-    def scaled(self, dispersion: float) -> BlockCovariance:
+    def scale(self, dispersion: float) -> BlockCovariance:
         """φV."""
         levels = None if self.levels is None else replace(self.levels, dispersion=dispersion)
         logdet = self.log_determinant

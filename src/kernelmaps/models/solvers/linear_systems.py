@@ -123,9 +123,9 @@ class IndependentCovariance:
         """Logarithm of the determinant."""
         return sum(part.logdet() for part in self.parts)
 
-    def scaled(self, dispersion: float) -> IndependentCovariance:
+    def scale(self, dispersion: float) -> IndependentCovariance:
         """φV."""
-        return replace(self, parts=tuple(part.scaled(dispersion) for part in self.parts))
+        return replace(self, parts=tuple(part.scale(dispersion) for part in self.parts))
 
     def penalised_diagonal(self, diagonal: np.ndarray) -> tuple[np.ndarray, float]:
         """d_i V_ii."""
@@ -185,14 +185,15 @@ class PenalisedSystem:
             return cls(cholesky_factor(problem.gram, diagonal))
         n = len(problem.gram)
         levels = ConditionalLevels(problem.levels, float(diagonal[n]))
-        return cls(cholesky_factor(levels.reduced(problem.gram), diagonal[:n]), levels)
+        reduced = problem.gram - levels.ratio_gram(levels.precision)  # the Schur complement S of A
+        return cls(cholesky_factor(reduced, diagonal[:n]), levels)
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """(G + diag(d))⁻¹ times a vector."""
         if self.levels is None:
             return cholesky_solve(self.factor, rhs)
-        dense = cholesky_solve(self.factor, self.levels.reduced_rhs(rhs))
-        return self.levels.extended(dense, rhs)
+        dense = cholesky_solve(self.factor, self.levels.reduce_rhs(rhs))
+        return self.levels.append_levels(dense, rhs)
 
     def inverse(self) -> BlockCovariance:
         """(G + diag(d))⁻¹."""

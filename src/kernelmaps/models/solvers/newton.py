@@ -57,9 +57,9 @@ class Objective:
     loss: Loss
     penalty: np.ndarray
 
-    def at(self, beta: np.ndarray) -> LossEvaluation:
+    def evaluate(self, beta: np.ndarray) -> LossEvaluation:
         """Evaluate the losses: one pass over the rows."""
-        return self.rows.at(self.loss, beta)
+        return self.rows.evaluate(self.loss, beta)
 
     def value(self, point: LossEvaluation) -> float:
         """P."""
@@ -108,7 +108,7 @@ def minimise(
     ----------
     objective : Objective
     point : LossEvaluation
-        ``objective.at(beta)`` for the β to start from.
+        ``objective.evaluate(beta)`` for the β to start from.
     max_iter : int
         Hessians, at most.
     """
@@ -161,7 +161,7 @@ def halved_step(
     """
     value_of_longer = np.inf
     for halvings in range(NEWTON.max_halvings):
-        trial = objective.at(beta + 0.5**halvings * (target - beta) if halvings else target)
+        trial = objective.evaluate(beta + 0.5**halvings * (target - beta) if halvings else target)
         value = objective.value(trial)
         if np.isfinite(value) and value <= highest:
             return trial, halvings == 0

@@ -146,11 +146,6 @@ class PenalisedFit:
         """Positions in the active set of the coefficients of a term, which are at `span`."""
         return np.arange(*np.searchsorted(self.active, [span.start, span.stop]))
 
-    def covariance_of(self, at: np.ndarray) -> np.ndarray:
-        """Covariance of some of them, by their positions, with uncertain smoothing parameters."""
-        deviations = self.smoothing_deviations[at]
-        return self.covariance[np.ix_(at, at)] + deviations @ deviations.T
-
 
 def fit_penalised(
     rows: SolverRows, loss: Loss, rho: np.ndarray, fixed: np.ndarray | None = None,
@@ -214,28 +209,26 @@ class ActiveSet:
     def from_indices(cls, rows: SolverRows, penalties: Penalties, indices: np.ndarray) -> ActiveSet:
         if len(indices) == len(penalties.scale):
             return cls(rows, penalties, indices, rows, penalties)
-        return cls(
-            rows, penalties, indices, rows.restricted(indices), penalties.restricted(indices)
-        )
+        return cls(rows, penalties, indices, rows.restrict(indices), penalties.restrict(indices))
 
     @property
     def screened(self) -> bool:
         """Whether there are so many coefficients that terms have to earn their place."""
         return self.all_penalties.n_dense > PIRLS.screen_above * self.all_penalties.n_sharing
 
-    def updated(self, rho: np.ndarray, working_weight: float, final: bool) -> ActiveSet:
+    def update(self, rho: np.ndarray, working_weight: float, final: bool) -> ActiveSet:
         """The active set of other smoothing parameters.
 
         It stays as it is if it would shrink by little, unless these smoothing parameters are
         `final`: which coefficients the result has must not depend on the way to it.
         """
         indices = self.all_penalties.active_set(rho, working_weight, self.screened)
-        most = len(self.indices) if final else PIRLS.shrink_below * len(self.indices)
-        if len(indices) >= most and np.isin(indices, self.indices).all():
+        max_size = len(self.indices) if final else PIRLS.shrink_below * len(self.indices)
+        if len(indices) >= max_size and np.isin(indices, self.indices).all():
             return self
         return ActiveSet.from_indices(self.all_rows, self.all_penalties, indices)
 
-    def enlarged(
+    def enlarge(
         self, rho: np.ndarray, fixed: np.ndarray, beta: np.ndarray, gradient: np.ndarray,
         working_weight: float, dispersion: float,
     ) -> tuple[ActiveSet, np.ndarray]:  # fmt: skip
@@ -303,12 +296,12 @@ def _fit_squared(
     elif not warm and all_problem is not None:
         rho = coarse_smoothing(all_problem, penalties, rho, phi, fixed)
     if may_restrict:
-        active = active.updated(rho, n, final=True)
+        active = active.update(rho, n, final=True)
     for n_left in range(PIRLS.max_searches, -1, -1):
         if all_problem is None:
             problem, mean = active.rows.squared_problem()
         else:
-            problem = all_problem.restricted(active.indices)
+            problem = all_problem.restrict(active.indices)
         loop_tol = REML.rough_tol if screened else tol
         fit = estimate_smoothing(problem, active.penalties, rho, phi, fixed, tol=loop_tol)
         if not (n_left and may_restrict):
@@ -319,11 +312,11 @@ def _fit_squared(
             gradient = rows.gradient(loss, beta)
         else:
             gradient = all_problem.product(beta) - all_problem.rhs
-        larger, rho = active.enlarged(fit.rho, entered, fit.beta, gradient, n, fit.dispersion)
+        larger, rho = active.enlarge(fit.rho, entered, fit.beta, gradient, n, fit.dispersion)
         if larger is active and np.array_equal(rho, fit.rho):
             break
         entered = entered | (rho != fit.rho)
-        active = larger.updated(rho, n, final=True)
+        active = larger.update(rho, n, final=True)
     if screened and tol < REML.rough_tol:
         few = PIRLS.reml_steps_screened
         fit = estimate_smoothing(problem, active.penalties, fit.rho, phi, fixed, few, tol)
@@ -333,7 +326,7 @@ def _fit_squared(
     objective = 0.5 * (problem.square - 2 * problem.rhs @ beta + beta @ system)
     beta[0] += mean
     return PenalisedFit(
-        active.scatter(beta), active.indices, fit.inverse.scaled(fit.dispersion), deviations,
+        active.scatter(beta), active.indices, fit.inverse.scale(fit.dispersion), deviations,
         _smoothing_edf(fit, problem, deviations), fit.rho,
         fit.edf_of_all(active.indices, penalties, n), fit.dispersion, float(objective), 1, True,
         fit.converged, loss,
@@ -399,11 +392,11 @@ def _fit_pirls(
         beta[: rows.n_intercepts] = rows.initial_intercept(loss)
     beta = beta[active.indices]
     start_loss = loss if selection.warm or selection.settled else loss.start_loss()
-    state = PirlsState(active, active.rows.at(start_loss, beta), start_loss)
+    state = PirlsState(active, active.rows.evaluate(start_loss, beta), start_loss)
     for current in (start_loss, loss) if start_loss != loss else (loss,):
         if current != start_loss:  # smoothing parameters are estimated further
             selection.settled, selection._edf, selection._n_iter = False, np.inf, 1
-            point = state.active.rows.at(loss, state.point.beta)
+            point = state.active.rows.evaluate(loss, state.point.beta)
             state = replace(state, point=point, loss=loss, converged=False)
         while not (selection.settled or state.converged) and state.n_hessians < max_iter:
             state = _performance_step(state, selection)
@@ -425,7 +418,7 @@ def _estimate_parameter(state: PirlsState, selection: SmoothingSelection) -> Pir
     selection.parameter_change = loss.parameter_distance(state.loss)
     if selection.parameter_change <= PIRLS.parameter_tol:
         return state
-    return replace(state, loss=loss, point=rows.at(loss, beta))
+    return replace(state, loss=loss, point=rows.evaluate(loss, beta))
 
 
 def _performance_step(state: PirlsState, selection: SmoothingSelection) -> PirlsState:
@@ -436,7 +429,7 @@ def _performance_step(state: PirlsState, selection: SmoothingSelection) -> Pirls
     fit = selection.step(problem, active.penalties)
     solution = WorkingSolution(fit, active, problem)
     if _may_restrict(active.all_rows, selection.fixed):
-        active = active.updated(fit.rho, solution.problem.working_weight, selection.settled)
+        active = active.update(fit.rho, solution.problem.working_weight, selection.settled)
     objective = Objective(active.rows, loss, active.penalties.diagonal(fit.rho))
     point = _step_to_minimum(objective, state.point, solution, active)
     larger = active
@@ -444,7 +437,7 @@ def _performance_step(state: PirlsState, selection: SmoothingSelection) -> Pirls
     may_grow &= selection.n_searches < PIRLS.max_searches
     if may_grow and (active.screened or selection.settled):
         gradient = active.all_rows.gradient(loss, active.scatter(point.beta))
-        larger, rho = active.enlarged(
+        larger, rho = active.enlarge(
             selection.rho, selection.fixed | selection.entered, point.beta, gradient,
             problem.working_weight, fit.dispersion,
         )  # fmt: skip
@@ -465,7 +458,7 @@ def _performance_step(state: PirlsState, selection: SmoothingSelection) -> Pirls
         negligible = decrements[0] < PIRLS.negligible_decrement * fit.dispersion
         converged = ended and (selection.settled or (negligible and selection.warm))
     if larger is not active:
-        point = larger.rows.at(loss, active.scatter(point.beta)[larger.indices])
+        point = larger.rows.evaluate(loss, active.scatter(point.beta)[larger.indices])
     n_steps = state.n_steps + 1 + len(decrements)
     return PirlsState(larger, point, loss, solution, state.n_hessians + 1, n_steps, converged)
 
@@ -484,7 +477,7 @@ def _step_to_minimum(
     highest = replace(objective, penalty=fitted.penalties.diagonal(fit.rho)).value(point)
     beta, target = (fitted.scatter(values)[active.indices] for values in (point.beta, target))
     step = halved_step(objective, beta, target, highest)
-    return objective.at(beta) if step is None else step[0]
+    return objective.evaluate(beta) if step is None else step[0]
 
 
 def _newton_phase(state: PirlsState, selection: SmoothingSelection, max_iter: int) -> PirlsState:
@@ -508,9 +501,9 @@ def _posterior(state: PirlsState, selection: SmoothingSelection) -> PenalisedFit
     """The covariance of β, by the curvature that standard errors take, and the fit's figures."""
     solution, active, n = state.solution, state.active, state.active.rows.total_weight
     assert solution is not None
-    loss = state.loss.for_standard_errors(n, state.point.value)
+    loss = state.loss.correct_curvature(n, state.point.value)
     if loss != state.loss:
-        problem = active.rows.at(loss, state.point.beta).working_problem()
+        problem = active.rows.evaluate(loss, state.point.beta).working_problem()
         dispersion = loss.known_dispersion(n, problem.working_weight) or selection.dispersion
         fit = penalised_fit(problem, active.penalties, selection.rho, dispersion)
         solution = WorkingSolution(fit, active, problem)
@@ -523,7 +516,7 @@ def _posterior(state: PirlsState, selection: SmoothingSelection) -> PenalisedFit
     objective = Objective(active.rows, loss, active.penalties.diagonal(fit.rho))
     return PenalisedFit(
         active.scatter(state.point.beta), active.indices,
-        solution.inverse_in(active).scaled(fit.dispersion),
+        solution.inverse_in(active).scale(fit.dispersion),
         rearrange_rows(deviations, fitted.indices, active.indices),
         _smoothing_edf(fit, solution.problem, deviations), fit.rho, edf, fit.dispersion,
         objective.value(state.point), state.n_steps, state.converged, selection.converged, loss,
@@ -542,7 +535,7 @@ def _initial_active_set(
     elif not selection.warm:
         smoothest = np.flatnonzero(penalties.order_within < REML.coarse_functions)
         return ActiveSet.from_indices(rows, penalties, smoothest)
-    return active.updated(selection.rho, rows.total_weight, final=True)
+    return active.update(selection.rho, rows.total_weight, final=True)
 
 
 @dataclass

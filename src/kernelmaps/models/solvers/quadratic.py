@@ -58,19 +58,19 @@ def significant(values: np.ndarray) -> np.ndarray:
 
 def component_count(name: str, size: Any, values: np.ndarray, n: int) -> int:
     """Number of components for None (all with variance), an int, or a fraction of variance."""
-    most = min(n, len(values))
+    max_count = min(n, len(values))
     if size is None:
         return max(np.count_nonzero(significant(values)), 1)
     if is_number(size, Integral):
-        if not 1 <= int(size) <= most:
+        if not 1 <= int(size) <= max_count:
             raise ValueError(
                 f"{name}: n_components={size} must be between 1 and min(n_samples, "
-                f"n_features)={most}, with {n} rows and {len(values)} features"
+                f"n_features)={max_count}, with {n} rows and {len(values)} features"
             )
         return int(size)
     if is_number(size) and 0 < float(size) < 1:
         share = np.cumsum(values) / max(values.sum(), np.finfo(float).tiny)
-        return min(int(np.searchsorted(share, size, side="left")) + 1, most)
+        return min(int(np.searchsorted(share, size, side="left")) + 1, max_count)
     raise ValueError(
         f"{name}: n_components must be None, a positive integer, or a fraction of variance in "
         f"(0, 1), got {size!r}"

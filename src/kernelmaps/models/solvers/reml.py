@@ -161,9 +161,9 @@ class Penalties:
         by_group = np.bincount(groups + 1, np.concatenate(variance), count + 1)[1:]
         prior = SmoothingPrior(by_group, np.array(in_null_space, bool), count)
         penalties = cls(np.concatenate(scale), groups, count, prior, count_levels(bases))
-        return penalties if predictors is None else penalties.repeated(predictors)
+        return penalties if predictors is None else penalties.repeat(predictors)
 
-    def repeated(self, predictors: Predictors) -> Penalties:
+    def repeat(self, predictors: Predictors) -> Penalties:
         """The same of each linear predictor."""
         m, prior = predictors.count, self.prior
         scale, index = np.repeat(self.scale, m), np.repeat(self.smoothing_index, m)
@@ -205,16 +205,16 @@ class Penalties:
         """The coefficients of blocks of smoothing parameters."""
         return IndexBlocks(np.append(of_groups.index, -1)[self.smoothing_index], of_groups.count)
 
-    def restricted(self, active: np.ndarray) -> Penalties:
+    def restrict(self, active: np.ndarray) -> Penalties:
         """Those of some coefficients; all smoothing parameters stay."""
         return replace(self, scale=self.scale[active], smoothing_index=self.smoothing_index[active])
 
-    def restricted_to_groups(self, active: np.ndarray) -> tuple[Penalties, np.ndarray]:
+    def restrict_to_groups(self, active: np.ndarray) -> tuple[Penalties, np.ndarray]:
         """Those of some coefficients and of their smoothing parameters, and which these are."""
         groups = np.unique(self.smoothing_index[active][self.smoothing_index[active] >= 0])
         number = np.full(self.count + 1, -1)  # the last for index −1
         number[groups] = np.arange(len(groups))
-        index, prior = number[self.smoothing_index[active]], self.prior.restricted(groups)
+        index, prior = number[self.smoothing_index[active]], self.prior.restrict(groups)
         return Penalties(self.scale[active], index, len(groups), prior), groups
 
     def prior_of(self, free: np.ndarray, problem: WorkingProblem) -> PriorParameterisation:
@@ -489,7 +489,7 @@ def coarse_smoothing(
     active = np.flatnonzero(penalties.order_within < REML.coarse_functions)
     if 2 * (len(active) - penalties.n_levels) > penalties.n_dense:
         return rho
-    problem, penalties = problem.restricted(active), penalties.restricted(active)
+    problem, penalties = problem.restrict(active), penalties.restrict(active)
     return estimate_smoothing(problem, penalties, rho, dispersion, fixed, tol=REML.rough_tol).rho
 
 

@@ -93,7 +93,7 @@ class SmoothingPrior:
     total: int
     working_weight: float | None = None
 
-    def restricted(self, groups: np.ndarray) -> SmoothingPrior:
+    def restrict(self, groups: np.ndarray) -> SmoothingPrior:
         """The prior of some of the smoothing parameters, in the same model."""
         in_null_space = self.in_null_space[groups]
         return replace(self, variance=self.variance[groups], in_null_space=in_null_space)

@@ -102,7 +102,7 @@ class LinearProblem:
         return cls(model, total.projected(U), folds, rank, kernel, U, U, values)
 
     @classmethod
-    def in_span_of_rows(cls, model: Any, stats: Any, axes: np.ndarray) -> LinearProblem:
+    def from_axes(cls, model: Any, stats: Any, axes: np.ndarray) -> LinearProblem:
         """Make the problem of few rows from sums in orthonormal coordinates of their span."""
         folds = stats.parts if isinstance(stats, FoldMoments) else []
         total = stats.total() if folds else stats
@@ -307,7 +307,7 @@ class StreamingLinear(BaseEstimator):
             source, axes = rows.rotate_rows(self, source)
             features = rows.Features([rows.Part(None, None)])
             stats = rows.fold_rows(self, source, self._empty(features, classes), features)
-            problem = LinearProblem.in_span_of_rows(self, stats, axes)
+            problem = LinearProblem.from_axes(self, stats, axes)
         self._solve(problem)
         return self
 
@@ -413,10 +413,10 @@ class StreamingLinear(BaseEstimator):
         if on_device or not isinstance(source, SlicedSource):
             return False
         width, by_rule = sum(self._fitted_maps.widths), self._has_alpha_rule()
-        most = width if self._chooses() or by_rule else width // COLUMNS_PER_ROW
+        max_rows = width if self._chooses() or by_rule else width // COLUMNS_PER_ROW
         is_penalised = by_rule or bool(self._alphas().min() > 0)
         single = not (self._has_pca() or self._fitted_maps.several)
-        is_small = width >= LEAST_COLUMNS and source.n_rows < most
+        is_small = width >= LEAST_COLUMNS and source.n_rows < max_rows
         return is_small and self._is_ridge and is_penalised and single
 
     def _solve(self, problem: LinearProblem | None = None) -> None:

@@ -27,7 +27,7 @@ from ..._util.schema import instance, integer
 from ..._util.sparse import check_sparse, dense, naming_text
 from ..._util.threads import interruptible, ordered_map, resolve_threads
 from ...data import Block, Source, open_source
-from ...data.columns import check_order, in_fit_order, without_named
+from ...data.columns import check_order, reorder_columns, without_named
 from ...data.sources import SlicedSource, sampled_rows
 from ...data.tables import is_in_memory
 from ...maps.codes import Codes
@@ -45,7 +45,10 @@ def fit_features(feature_map: Any, block: Block, owner: str) -> Features:
     for columns, transformer, n_components in _list_kernels(feature_map, owner):
         columns = _resolve_columns(columns, block.X.shape[1], owner)
         X = block.X if columns is None else block.X[:, columns]
-        fitted = None if transformer is None else _fit_map(transformer, X, block.y)
+        fitted = transformer
+        if transformer is not None and not _is_fitted(transformer):
+            targets = () if block.y is None else (block.y,)
+            fitted = clone(transformer).fit(X, *targets)
         kernel = Part(columns, fitted, n_components)
         # Columns of φ are known to our maps, and seen in the first row of others.
         width = getattr(fitted, "_n_features_out", None) if hasattr(fitted, "spec_") else None
@@ -100,12 +103,6 @@ def _is_fitted(transformer: Any) -> bool:
     except NotFittedError:
         return False
     return True
-
-
-def _fit_map(transformer: Any, X: Any, y: Any) -> Any:
-    if _is_fitted(transformer):
-        return transformer
-    return clone(transformer).fit(X) if y is None else clone(transformer).fit(X, y)
 
 
 # ---- torch tensors ------------------------------------------------------------------------------
@@ -215,7 +212,7 @@ def _open_host_rows(model: Any, X: Any, y: Any, w: Any, *, reset: bool, supervis
         return open_source(X, y, w, columns=names)
     check_sparse(X, type(model).__name__)
     options = {"accept_sparse": "csr", "dtype": "numeric", "ensure_all_finite": False}
-    X = X if reset else in_fit_order(model, X)
+    X = X if reset else reorder_columns(model, X)
     with naming_text(type(model).__name__, X):
         if supervised:
             X, y = validation.validate_data(model, X, y, reset=reset, **options, **model._y_options)

@@ -17,14 +17,19 @@ from ..._util.arguments import check_choice, check_count, check_positive, genera
 from ..._util.devices import is_foreign, memory_named, refuse_gpu_array
 from ..._util.schema import State, array, instance, integer, names, number, text
 from ..._util.threads import resolve_threads
+from ...data import Source
 from ...data.columns import without_named
+from ...data.tables import is_in_memory
 from ...maps.base import AdditiveMap
+from ...maps.codes import Codes
 from ..inputs import refuse_training_on_gpu, weights_of
 from ..losses import SVM, find_loss, svm_loss
 from ..shapes import Explanation, ShapeFunction, score_name
 from . import inputs, problem
 from .fitted import AdditiveMachine, FittedMap, sample_rows
 from .problem import Options, Targets
+
+_TIE = 1e-12  # mean scores that differ by less are equal: the smaller C is taken
 
 
 @dataclass(eq=False, repr=False)
@@ -118,7 +123,9 @@ class AdditiveSVM(BaseEstimator):
         refuse_training_on_gpu(self, "fit", X, y, sample_weight)
         Cs = self._check_parameters()
         inputs.refuse_table(name, X)
-        if not inputs.is_out_of_core(X):
+        # A memory map is an array, unless it was opened as a source.
+        is_array = isinstance(X, Codes | np.memmap)
+        if is_array or (not isinstance(X, Source) and is_in_memory(X)):
             self._fit_rows(X, y, sample_weight, Cs)
             return
         if Cs is not None:
@@ -146,7 +153,8 @@ class AdditiveSVM(BaseEstimator):
             self.Cs_, self.cv_scores_ = Cs, cross_validate(
                 Cs, folds, rows, targets, counts, self._score_of_fold, fitted, options
             )  # fmt: skip
-            C = problem.choose_C(Cs, self.cv_scores_)
+            means = self.cv_scores_.mean(axis=0)
+            C = float(Cs[np.argmax(means > means.max() - _TIE)])  # the smallest of the best
         solution = train(rows, targets, C, fitted, options)
         problem.warn_unless_converged(solution, options)
         self._keep(solution, targets, fitted, C, sample_rows(rows, targets.weight))
@@ -179,7 +187,11 @@ class AdditiveSVM(BaseEstimator):
         if not isinstance(self.C, str):
             return float(self.C)
         loss = svm_loss(self.loss, options.epsilon)
-        return problem.scaled_C(fitted.spec, rows, loss, targets.y, targets.weight)
+        square = problem.mean_square(fitted.spec, rows, targets.weight)
+        if not square:  # all rows are mapped alike
+            return 1.0
+        curvature = problem.max_curvature(loss, targets.y, targets.weight)
+        return problem.SCALED_CURVATURE_RATIO / (curvature * square)
 
     def _forget(self) -> None:
         """Discard what only a choice among several C leaves."""

@@ -15,7 +15,7 @@ import numpy as np
 from ..._util import schema
 from ..._util.compiling import interpreted, make_read_only
 from ..._util.sparse import dense, is_sparse
-from ..._util.threads import cached_property, in_threads
+from ..._util.threads import cached_property, run_in_threads
 from ...engine import Spec, apply, code_spec, extent
 from ...engine.apply import sums_array_api
 from ...engine.families import CURVES
@@ -524,8 +524,8 @@ def sum_weighted(bands: Table, weights: np.ndarray) -> Table:
 
 def add_sums(table: Any, X: Any, out: np.ndarray, n_jobs: int | None = None) -> None:
     """Add the sums of a table over the features to `out`."""
-    from ...engine.table.dot import BLOCK, dot_dense, dot_stored, sum_workspace
-    from ...engine.table.locate import stored_rows
+    from ...engine.table.dot import BLOCK, TILE, SumWorkspace, dot_dense, dot_stored
+    from ...engine.table.locate import locations_for, stored_rows
 
     check_loop(X, table.features, out, (X.shape[0], table.outputs))
     grain = max(1, _GRAIN // (X.shape[1] * out.shape[1]))
@@ -534,7 +534,8 @@ def add_sums(table: Any, X: Any, out: np.ndarray, n_jobs: int | None = None) -> 
     loop = dot_stored if stored else dot_dense
 
     def work(begin: int, end: int) -> None:
-        loop(table, rows, sum_workspace(table), begin, end, flat)
+        sums = np.zeros(table.values.n_columns, table.values.coef.dtype)
+        loop(table, rows, SumWorkspace(locations_for(TILE), sums), begin, end, flat)
 
     # Every part of dense rows reads the whole table once for each of its blocks.
-    in_threads(work, X.shape[0], n_jobs, grain, 1 if stored else BLOCK)
+    run_in_threads(work, X.shape[0], n_jobs, grain, 1 if stored else BLOCK)

@@ -17,10 +17,8 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from ..._util.arguments import refuse_masked
 from ..._util.sparse import check_sparse, naming_text
-from ...data import Source
-from ...data.columns import in_fit_order, without_named
+from ...data.columns import reorder_columns, without_named
 from ...data.files import is_csv
-from ...data.tables import is_in_memory
 from ...engine.tabulated import zero_at_zero
 from ...maps.base import AdditiveMap, JointMap
 from ...maps.bases import SplineMap
@@ -30,13 +28,6 @@ from .fitted import AdditiveMachine, FittedMap
 USE_A_GAM = (
     "AdditiveClassifier and AdditiveRegressor take text, categories and missing values as they are."
 )
-
-
-def is_out_of_core(X: Any) -> bool:
-    """Whether X is read block by block; a memory map is an array, unless opened as a source."""
-    if isinstance(X, Codes | np.memmap):
-        return False
-    return isinstance(X, Source) or not is_in_memory(X)
 
 
 def refuse_table(owner: str, X: Any) -> None:
@@ -91,7 +82,7 @@ def check_rows_and_targets(owner: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]
 def native_rows(owner: Any, machine: AdditiveMachine, X: Any) -> Any:
     """Rows to predict for, as the machine takes them; their values are still to be checked."""
     name = type(owner).__name__
-    X = in_fit_order(owner, *without_named(name, X))
+    X = reorder_columns(owner, *without_named(name, X))
     if isinstance(X, Codes):
         if not machine.on_codes:
             raise ValueError(f"{name} was fitted on values, but X holds codes: decode them.")

@@ -167,17 +167,6 @@ def curvature_ratio(loss: Loss, y: np.ndarray, cost: np.ndarray, square: float) 
     return float(np.mean(cost)) * max_curvature(loss, y, cost) * square
 
 
-def scaled_C(spec: Spec, X: Any, loss: Loss, y: np.ndarray, weight: np.ndarray) -> float:
-    """The C of ``C="scale"``; 1 where all rows are mapped alike."""
-    square = mean_square(spec, X, weight)
-    if not square:
-        return 1.0
-    return SCALED_CURVATURE_RATIO / (max_curvature(loss, y, weight) * square)
-
-
-_TIE = 1e-12  # mean scores that differ by less are equal: the smaller C is taken
-
-
 def check_C(owner: str, C: Any) -> np.ndarray | None:
     """Several values of C in increasing order, checked; None for a single number or "scale"."""
     if isinstance(C, str) and C == "scale":
@@ -227,9 +216,3 @@ def held_out_folds(
             "fold out, or give some of its rows a weight."
         )
     return folds
-
-
-def choose_C(Cs: np.ndarray, scores: np.ndarray) -> float:
-    """The smallest C of the highest mean score."""
-    means = scores.mean(axis=0)
-    return float(Cs[int(np.argmax(means > means.max() - _TIE))])
