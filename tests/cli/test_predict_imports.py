@@ -130,6 +130,9 @@ def test_a_few_rows_of_numbers_need_numpy_alone(tmp_path):
         km.AdditiveRegressor().fit(X, np.sin(4 * X[:, 0]) + X[:, 1]),
         km.AdditiveClassifier().fit(X, X.sum(axis=1) > 1.5),
         km.AdditiveSVC(km.SplineMap()).fit(X, X.sum(axis=1) > 1.5),
+        km.StreamingRidge(feature_map=km.RandomFourierMap(n_components=50)).fit(X, X[:, 0]),
+        km.StreamingRidgeClassifier(feature_map=km.SplineMap()).fit(X, X.sum(axis=1) > 1.5),
+        km.StreamingLasso(1e-3, [([0, 1], km.HomogeneousMap()), ([2], None)]).fit(X, X[:, 1]),
     ]
     paths = [tmp_path / f"{k}.kmap" for k in range(len(models))]
     for model, path in zip(models, paths, strict=True):
@@ -354,13 +357,85 @@ def test_machines_of_pairs_are_read_with_their_estimator(rows, tmp_path):
     np.testing.assert_array_equal(loaded.predict(rows), model.predict(rows))
 
 
+def streaming_models(X):
+    signal = np.sin(5 * X[:, 0]) + X[:, 1]
+    three = np.digitize(signal, [0.0, 1.0])
+    kernels = [([0, 1], km.HomogeneousMap(), 4), (slice(2, 3), None)]
+    return {
+        "no map": km.StreamingRidge().fit(X, signal),
+        "two targets": km.StreamingLasso(1e-3, km.SplineMap()).fit(X, np.c_[signal, X[:, 2]]),
+        "several kernels": km.StreamingRidge(1.0, kernels).fit(X, signal),
+        "two classes": km.StreamingRidgeClassifier(1.0, km.AnchorMap("intersection")).fit(
+            X, np.where(signal > 0.5, "yes", "no")
+        ),
+        "three classes": km.StreamingLassoClassifier(1e-3, km.ExponentialMap()).fit(X, three),
+    }
+
+
 @pytest.mark.compiled
-def test_models_that_need_their_estimator_are_predicted_with_it(rows, tmp_path):
-    model = km.StreamingRidge().fit(rows, rows[:, 0])
-    saved, data = save(model, tmp_path / "model.kmap"), write(rows, tmp_path / "new.csv")
-    lines, packages = predict((saved, data))
-    assert "sklearn" in packages
-    assert lines == [[str(value)] for value in model.predict(rows).tolist()]
+@pytest.mark.filterwarnings("ignore::kernelmaps.exceptions.OutOfDomainWarning")
+def test_predictions_of_streaming_models_need_no_estimator(rows, tmp_path):
+    new, commands, models = write(rows, tmp_path / "new.csv"), [], streaming_models(rows)
+    for name, model in models.items():
+        commands.append((save(model, tmp_path / f"{name}.kmap"), new))
+    del commands[1]  # of several targets, which the command does not write
+    *printed, packages = predict(*commands)
+    assert packages & HEAVY == set()
+    del models["two targets"]
+    for lines, model in zip(printed, models.values(), strict=True):
+        expected = model.predict(rows)
+        if hasattr(model, "classes_"):
+            assert lines == [[str(label)] for label in expected.tolist()]
+        else:
+            predicted = np.array(lines, dtype=float)[:, 0]
+            np.testing.assert_allclose(predicted, expected, rtol=0, atol=ROUNDING)
+
+
+@pytest.mark.compiled
+def test_a_saved_streaming_model_says_what_its_estimator_says(rows, tmp_path):
+    for name, model in streaming_models(rows).items():
+        path = save(model, tmp_path / f"{name}.kmap")
+        light, _ = load_with_metadata(path, to_predict=True)
+        assert type(light).__name__ == "LinearPredictor"
+        predicted = light.predict(rows)
+        if predicted.dtype.kind == "f":
+            np.testing.assert_allclose(predicted, model.predict(rows), rtol=0, atol=1e-12)
+        else:
+            np.testing.assert_array_equal(predicted, model.predict(rows))
+        for column, value in ((0, 9.0), (1, -3.0)):
+            new = changed(rows, column, value)
+            light, _ = load_with_metadata(path, to_predict=True)
+            prefix = f"{type(model).__name__}: chunk 0: "
+            assert said(light, new) == said(km.load(path), new).replace(prefix, "")
+        for estimator in (light, model):
+            with pytest.raises(ValueError, match="contains NaN"):
+                estimator.predict(changed(rows, 2, np.nan))
+            with pytest.raises(ValueError, match="expecting 3 features"):
+                estimator.predict(rows[:, :2])
+
+
+def test_streaming_models_that_are_read_with_their_estimator(rows, tmp_path):
+    """Votes of pairs, files without classes, and models that are not solved yet."""
+    labels = np.digitize(rows[:, 0], [0.4, 0.7])
+    model = km.StreamingRidgeClassifier(multi_class="ovo").fit(rows, labels)
+    loaded, _ = load_with_metadata(save(model, tmp_path / "pairs.kmap"), to_predict=True)
+    assert type(loaded) is km.StreamingRidgeClassifier
+
+    from kernelmaps._util import storage
+
+    model = km.StreamingRidgeClassifier().fit(rows, labels)
+    header, arrays = storage.read(save(model, tmp_path / "new.kmap"))
+    header.pop("kind")
+    classes = header["model"]["state"].pop("classes")
+    arrays = {name: array for name, array in arrays.items() if name != classes["name"]}
+    storage.write(tmp_path / "old.kmap", "model", header, arrays)
+    loaded, _ = load_with_metadata(tmp_path / "old.kmap", to_predict=True)
+    assert type(loaded) is km.StreamingRidgeClassifier
+    np.testing.assert_array_equal(loaded.predict(rows), model.predict(rows))
+
+    model = km.StreamingRidge().partial_fit(rows, rows[:, 0])
+    loaded, _ = load_with_metadata(save(model, tmp_path / "sums.kmap"), to_predict=True)
+    assert type(loaded) is km.StreamingRidge
 
 
 def test_times_are_carried_along_without_pandas(table, signal, tmp_path):

@@ -174,6 +174,13 @@ def multiply(A: Any, B: Any, *, out: Any = None) -> Any:
         settings.allow_tf32 = before
 
 
+def cast_like(values: Any, Z: Any) -> Any:
+    """Factors of Z in its precision, and where it is; of integers, in float64."""
+    if is_tensor(Z):
+        return to_device(values, Z.device).to(Z.dtype)
+    return values.astype(np.float32 if Z.dtype == np.float32 else np.float64)
+
+
 def join(tensors: list[Any], axis: int) -> Any:
     """Tensors one below the other (axis 0), or side by side (1)."""
     import torch

@@ -19,6 +19,7 @@ from ..data.reading import read_rows
 from ..data.text_cells import quote_cells
 from ..exceptions import SuspectColumnWarning
 from ..export.files import load_with_metadata
+from ..models.shapes import predictor_of
 
 # Entries of the metadata that name columns which are no features.
 _ROLES = "target", "event", "exposure", "sample_weight"
@@ -201,9 +202,9 @@ def _set_map_names(fitted: Any, columns: Sequence[str]) -> None:
     parts = getattr(getattr(fitted, "_fitted_maps", None), "parts", [])
     maps = [part.map for part in parts if part.columns is None]
     steps = [step for made in maps for _, step in getattr(made, "steps", [("map", made)])]
-    for feature_map in [getattr(fitted, "feature_map_", None), *steps]:
+    for feature_map in [getattr(predictor_of(fitted), "feature_map", None), *steps]:
         if hasattr(feature_map, "_known_names") and feature_map.n_features_in_ == len(columns):
-            feature_map._known_names = columns
+            vars(feature_map)["_known_names"] = columns
 
 
 def _cells(table: Any) -> dict[str, list[Any]]:

@@ -7,18 +7,24 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Container, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from .._util import schema
 from .._util.devices import numpy_dtype
+from .._util.schema import saved
 from .._util.sparse import find_not_finite, is_sparse
 from ..exceptions import OutOfDomainWarning
 from . import extent
-from .apply import apply
+from .apply import apply, stage_columns
 from .extent import ColumnRange, Extent
+from .reference import evaluate
 from .spec import Spec, check_width
+
+MOST_READABLE = (
+    2**22
+)  # values of φ below which compiled loops, whose import takes a second, are slower
 
 
 class ValueChecks:
@@ -66,15 +72,16 @@ class ValueChecks:
         """Warn of values outside the domain, or refuse them; `columns` are their known ranges."""
         if self.domain_ is None or self.out_of_domain == "extrapolate" or X.shape[0] == 0:
             return
+        names = getattr(self, "feature_names_in_", None)
         message = extent.describe_outside_domain(
             self._class_name,
             columns or self._column_range(X),
             self._domain_for(X.dtype),
             self.out_of_domain,
-            getattr(self, "feature_names_in_", self._known_names),
+            self._known_names if names is None else names,
         )
         if message is not None and not self._warned:
-            self._warned = True
+            vars(self)["_warned"] = True
             warnings.warn(message, OutOfDomainWarning, stacklevel=3)
 
     def _domain_for(self, dtype: np.dtype) -> ColumnRange:
@@ -90,42 +97,52 @@ class ValueChecks:
         return extent.column_range(X, self.n_jobs)
 
 
+def transformer(value: Any, where: str, lengths: schema.Lengths) -> None:
+    """The check of a map."""
+    if not hasattr(value, "transform"):
+        raise schema.SchemaError(f"{where} must be a map, found a {type(value).__name__}")
+
+
+@schema.record
 class SavedMap(ValueChecks):
-    """The fitted map of a file that is read to predict: its spec, and what it says of values."""
+    """The fitted map of a file that is read to predict: its spec, and what it says of values.
 
-    used_parameters = ("out_of_domain",)
-    _state: ClassVar[schema.State] = schema.State(
-        required={
-            "spec_": schema.instance((Spec,)),
-            "n_features_in_": schema.size("features"),
-            # Of a map whose columns differ in it, the map itself knows which.
-            "refuses_negative": schema.boolean,
-        },
-        allowed={"domain_": schema.optional(extent.DOMAIN), "feature_names_in_": schema.names},
-        attributes={"refuses_negative": "_non_negative"},
-    )
-    spec_: Spec
-    n_features_in_: int
+    Attributes
+    ----------
+    _class_name, _parameters : str and tuple of str
+        The map that was saved, and the names of its parameters.
+    spec_ : Spec
+        It alone determines the map.
+    n_features_in_ : int
+    refuses_negative : bool
+        Of a map whose columns differ in it, the map itself knows which.
+    out_of_domain, domain_, feature_names_in_
+        As those of the map.
+    additive_map_ : SavedMap or None
+        The first stage, if it has the domain.
+    """
 
-    def __init__(self, out_of_domain: str = "clip") -> None:
-        self.out_of_domain = out_of_domain
+    _class_name: str = saved(schema.text())
+    _parameters: tuple[str, ...] = saved(schema.several(schema.text()))
+    spec_: Spec = saved(schema.instance((Spec,)))
+    n_features_in_: int = saved(schema.size("features"))
+    refuses_negative: bool = saved(schema.boolean)
+    out_of_domain: str = saved(schema.text(("auto", *extent.OUT_OF_DOMAIN)), default="clip")
+    domain_: Any = saved(schema.optional(extent.DOMAIN), default=None)
+    feature_names_in_: Any = saved(schema.optional(schema.names), default=None)
+    additive_map_: Any = saved(schema.optional(transformer), default=None)
 
-    @classmethod
-    def entries_to_read(cls, entries: dict[str, Any]) -> dict[str, Any]:
-        """The spec, which alone determines the map, and what concerns the values of rows."""
-        stated = {**cls._state.required, **cls._state.allowed, "additive_map_": None}
-        return {key: item for key, item in entries.items() if key in stated}
+    _non_negative = property(lambda self: self.refuses_negative)
 
     def check(self, X: np.ndarray) -> None:
         """Refuse values of float64 rows, or warn of them, in the words of the map."""
-        self._check_domain(X, self._check_values(X).columns)
+        (self.additive_map_ or self)._check_domain(X, self._check_values(X).columns)
 
     def transform(self, X: np.ndarray) -> np.ndarray:
         """φ of float64 rows."""
         self.check(X)
-        return apply(self.spec_, X)
+        n_values = len(X) * stage_columns(self.spec_, X.shape[1])
+        return (evaluate if n_values <= MOST_READABLE else apply)(self.spec_, X)
 
     def _check_state(self) -> None:
-        if self.out_of_domain not in ("auto", *extent.OUT_OF_DOMAIN):
-            raise ValueError("out_of_domain is unknown")
         check_width(self.spec_, self.n_features_in_)

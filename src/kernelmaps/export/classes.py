@@ -19,14 +19,16 @@ _LOSSES = "kernelmaps.models.losses"
 # Short names that files use, and where the class is today: files outlive a move of the code.
 _RECORDS = {
     "Spec": "kernelmaps.engine.spec",
+    "SavedMap": "kernelmaps.engine.saved_map",
     "Certificate": "kernelmaps.certificate",
     "AnchorCertificate": "kernelmaps.maps.anchor",
     "Moments": "kernelmaps.stats.moments",
     "FoldMoments": "kernelmaps.stats.moments",
     "KernelMoments": "kernelmaps.stats.moments",
-    "Features": "kernelmaps.models.streaming.rows",
-    "Part": "kernelmaps.models.streaming.rows",
-    "LinearSolution": "kernelmaps.models.streaming.linear",
+    "Features": "kernelmaps.models.streaming.predictor",
+    "Part": "kernelmaps.models.streaming.predictor",
+    "LinearSolution": "kernelmaps.models.streaming.predictor",
+    "LinearPredictor": "kernelmaps.models.streaming.predictor",
     "PrincipalAxes": "kernelmaps.models.streaming.pca",
     "AdditiveMachine": "kernelmaps.models.svm.fitted",
     "Summary": "kernelmaps.models.svm.fitted",
@@ -52,13 +54,16 @@ _RECORDS = {
     "MeanNormScaler": "kernelmaps.evaluation.methods",
     "TableEncoder": "kernelmaps.evaluation.methods",
 }
-# Entries of estimators that predict by themselves: these would import scikit-learn.
+# Entries of estimators that predict by themselves: these would import scikit-learn. Some entries
+# of streaming models are those of their predictor.
 PREDICTORS = {
     "AdditiveRegressor": "predictor_",
     "AdditiveClassifier": "predictor_",
     "AdditiveSurvival": "predictor_",
     "AdditiveSVC": "machine_",
     "AdditiveSVR": "machine_",
+    **dict.fromkeys(("StreamingRidge", "StreamingRidgeClassifier"), "LinearPredictor"),
+    **dict.fromkeys(("StreamingLasso", "StreamingLassoClassifier"), "LinearPredictor"),
 }
 _ESTIMATOR_PACKAGES = ("kernelmaps.maps.", "kernelmaps.models.")
 
@@ -127,13 +132,9 @@ def listed_class(name: str) -> type | None:
     return public if hasattr(public, "_state") else None
 
 
-def saved_map_class(name: str) -> type | None:
-    """The class that stands for a map of this name where a file is read to predict, or None."""
-    if not kernelmaps._MODULE_OF.get(name, "").startswith("kernelmaps.maps."):
-        return None
-    from ..engine.saved_map import SavedMap
-
-    return SavedMap
+def is_map(name: str) -> bool:
+    """Whether a name is that of a map, which a `SavedMap` stands for in a file read to predict."""
+    return kernelmaps._MODULE_OF.get(name, "").startswith("kernelmaps.maps.")
 
 
 def state_of(cls: Any) -> schema.State | None:

@@ -18,8 +18,8 @@ from .classes import (
     SKLEARN,
     SPEC_ENTRIES,
     check_sklearn,
+    is_map,
     listed_class,
-    saved_map_class,
     state_of,
 )
 
@@ -142,7 +142,7 @@ class Reader:
         self.to_predict = True
         try:
             with _refuse_malformed("object"):
-                return self.read(node["state"][entry])
+                return self.read(node["state"].get(entry) or _predicting_node(entry, node))
         except FileFormatError:
             return Reader(self.arrays).read(node)
 
@@ -193,9 +193,9 @@ class Reader:
 
     def _read_object(self, node: Any) -> Any:
         name = node["class"]
-        cls: Any = saved_map_class(name) if self.to_predict and isinstance(name, str) else None
-        if cls is None and isinstance(name, str):
-            cls = listed_class(name)
+        if self.to_predict and is_map(name):
+            node = _predicting_node("SavedMap", node)
+        cls: Any = listed_class(node["class"]) if isinstance(name, str) else None
         if cls is None:
             raise FileFormatError(
                 f"the file holds a {name!r:.60}, which this version of kernelmaps does not know. "
@@ -205,10 +205,8 @@ class Reader:
             raise TypeError("the entries of an object must be a dictionary")
         if cls is Spec:
             return self._read_spec(node["state"])
-        stated, entries = state_of(cls), node["state"]
-        if hasattr(cls, "entries_to_read"):
-            entries = cls.entries_to_read(entries)
-        state = {key: self.read(item) for key, item in entries.items()}
+        stated = state_of(cls)
+        state = {key: self.read(item) for key, item in node["state"].items()}
         if stated is None:  # a kernel, which checks its parameters itself
             return cls(**state)
         version = node.get("version")
@@ -242,12 +240,6 @@ class Reader:
 
     def _new(self, cls: Any, node: Any) -> Any:
         """An instance with the file's parameters and nothing else."""
-        if hasattr(cls, "used_parameters"):
-            params = node.get("params", {})
-            used = [key for key in cls.used_parameters if key in params]
-            value = cls(**{key: self.read(params[key]) for key in used})
-            value._class_name, value._parameters = node["class"], frozenset(params)
-            return value
         if not hasattr(cls, "_get_param_names"):
             return object.__new__(cls)
         params = {key: self.read(item) for key, item in node["params"].items()}
@@ -268,6 +260,16 @@ class Reader:
         "dict": lambda self, node: {self.read(k): self.read(v) for k, v in node["items"]},
         "slice": _read_slice,
     }
+
+
+def _predicting_node(name: str, node: Any) -> dict[str, Any]:
+    """The node of an estimator as that of what predicts in its place, from the same entries."""
+    stated: Any = state_of(listed_class(name))
+    entries = {**node["params"], **node["state"], "estimator": node["class"]}
+    entries["_class_name"] = node["class"]
+    entries["_parameters"] = {"$": "tuple", "items": list(node["params"])}
+    state = {key: entries[key] for key in (*stated.required, *stated.allowed) if key in entries}
+    return {"$": "object", "class": name, "version": node["version"], "state": state}
 
 
 @contextmanager

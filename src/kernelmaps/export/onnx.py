@@ -46,7 +46,7 @@ from ..maps.base import PLUGINS
 from ..models.gam.functions import exposure_note, input_names, term_values
 from ..models.gam.predictor import AdditivePredictor
 from ..models.shapes import predictor_of
-from ..models.streaming.linear import StreamingLinear
+from ..models.streaming.predictor import LinearPredictor
 from ..models.svm.fitted import AdditiveMachine
 from .onnx_tracer import BATCH, Trace, Traced, onnx_type
 
@@ -145,7 +145,7 @@ def register(*more: type) -> list[str]:
     ]
     listed = [*(getattr(kernelmaps, name) for name in public), *PLUGINS.values(), *more]
     classes = [cls for cls in listed if isinstance(cls, type) and issubclass(cls, BaseEstimator)]
-    for cls in (*classes, AdditivePredictor, AdditiveMachine):
+    for cls in (*classes, AdditivePredictor, AdditiveMachine, LinearPredictor):
         update_registered_converter(
             cls, f"Kernelmaps{cls.__name__}", _shapes, _convert, parser=_parse, overwrite=True
         )
@@ -248,10 +248,10 @@ def _formula(xp: Trace, model: Any, X: Any) -> list[Traced]:
     if name == "StreamingPCA":
         Z = _map_rows(xp, model, X)
         return [(Z - model.mean_.astype(X.dtype)) @ model.components_.T]
-    linear = isinstance(model, StreamingLinear)
+    linear = isinstance(model, LinearPredictor)
     if linear:
-        scores = _map_rows(xp, model, X) @ np.atleast_2d(model.coef_).T
-        scores = scores + np.atleast_1d(model.intercept_).astype(X.dtype)
+        coef, intercept = model.weights
+        scores = _map_rows(xp, model, X) @ coef.T + intercept.astype(X.dtype)
     else:
         scores = _additive_scores(xp, model, X)
     if hasattr(model, "classes_"):

@@ -98,6 +98,26 @@ def best_labels(model: Any, scores: Any) -> Any:
     return xp.take(xp.asarray(classes, device=scores.device), best, axis=0)
 
 
+class PredictsRows:
+    """What fitted objects have that predict without their estimator."""
+
+    @property
+    def classes_(self: Any) -> np.ndarray:
+        """Labels, of a classifier."""
+        if self.classes is None:
+            raise AttributeError(f"{self.estimator} has no classes")
+        return self.classes
+
+    def _native_rows(self: Any, X: Any) -> np.ndarray:
+        """An array of rows as numbers, after its shape was checked."""
+        X = np.ascontiguousarray(X, np.float64)
+        if X.shape[1:] != (self.n_features_in_,):
+            raise ValueError(
+                f"{self.estimator} is expecting {self.n_features_in_} features, X is {X.shape}."
+            )
+        return X
+
+
 class ScoresAnywhere:
     """`score` of scikit-learn's mixins, also for rows and targets of other array libraries."""
 

@@ -85,8 +85,9 @@ def tabulated_importance(values: np.ndarray, weight: np.ndarray) -> float:
 
 
 def predictor_of(model: Any) -> Any:
-    """The fitted object of an additive model; of anything else, itself."""
-    return getattr(model, "predictor_", getattr(model, "machine_", model))
+    """The fitted object of an additive or streaming model; of anything else, itself."""
+    names = ("predictor_", "machine_", "_predictor")
+    return next((getattr(model, name) for name in names if hasattr(model, name)), model)
 
 
 def score_name(model: Any, target: str = "prediction", output: int | None = None) -> str:

@@ -45,7 +45,7 @@ import scipy.sparse as sp
 
 from .._util import schema
 from .._util.arguments import check_choice
-from .._util.devices import is_tensor, multiply, to_device, to_host
+from .._util.devices import cast_like, is_tensor, multiply, to_device, to_host
 from .._util.sparse import check_sparse
 from .._util.threads import mixed_bits
 
@@ -835,13 +835,6 @@ def _gram(Z: Any, w: np.ndarray | None) -> Any:
     if is_tensor(Z):
         return multiply(Z.T, Z)
     return (Z.T @ Z).toarray() if sp.issparse(Z) else Z.T @ Z
-
-
-def cast_like(values: Any, Z: Any) -> Any:
-    """Factors of Z in its precision, and where it is; of integers, in float64."""
-    if is_tensor(Z):
-        return to_device(values, Z.device).to(Z.dtype)
-    return values.astype(np.float32 if Z.dtype == np.float32 else np.float64)
 
 
 def to_columns(y: Any) -> np.ndarray:

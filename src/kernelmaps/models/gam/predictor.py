@@ -38,6 +38,7 @@ from ...data.columns import Column
 from ...data.table_reader import TableReader
 from ...engine.apply import MAX_READABLE, apply_table
 from ...exceptions import OutOfDomainWarning
+from ..decision import PredictsRows
 from ..losses import GAM, LOSSES, Loss, find_loss
 from ..shapes import tabulated_importance
 from .codebooks import Codebook
@@ -368,7 +369,7 @@ class _MovedPart(NamedTuple):
 
 
 @record
-class AdditivePredictor:
+class AdditivePredictor(PredictsRows):
     """How columns are read, their codebooks, the terms, intercepts, and the posterior.
 
     Attributes
@@ -466,25 +467,10 @@ class AdditivePredictor:
         """The head of a column with `output_names`."""
         return "output" if self.classes is None else "class"
 
-    @property
-    def reader_(self) -> TableReader:
-        """How columns are read, under the name that the estimator has for it."""
-        return self.reader
-
-    @property
-    def n_features_in_(self) -> int:
-        """Columns of rows."""
-        return len(self.reader.columns)
-
-    @property
-    def _link(self) -> str:
-        return self.fitted_loss.link
-
-    @property
-    def classes_(self) -> np.ndarray:
-        if self.classes is None:
-            raise AttributeError(f"{self.estimator} has no classes")
-        return self.classes
+    # Under the names that the estimator has for them.
+    reader_ = property(lambda self: self.reader)
+    n_features_in_ = property(lambda self: len(self.reader.columns))
+    _link = property(lambda self: self.fitted_loss.link)
 
     # -- predictions for the rows of a file -------------------------------------------------------
 

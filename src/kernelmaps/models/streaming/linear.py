@@ -15,7 +15,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, TypeGuard, cast
 
@@ -29,7 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._util import schema
 from ..._util.arguments import check_choice, is_number
 from ..._util.devices import refuse_gpu_array, to_host
-from ..._util.schema import array, instance, integer, many, optional, record, saved
+from ..._util.schema import array, instance, integer, many, optional
 from ..._util.storage import all_or_nothing
 from ...data import Source
 from ...data.sources import SlicedSource
@@ -43,22 +42,11 @@ from ..solvers.quadratic import (
     squared_errors,
 )
 from . import rows
+from .predictor import LinearPredictor, LinearSolution
 
 # Columns per row from which the basis of the rows costs no more than one Cholesky factor.
 COLUMNS_PER_ROW = 4
 LEAST_COLUMNS = 200  # that few rows are rotated for: below, there are few milliseconds to save
-
-
-@record
-class LinearSolution:
-    """Coefficients of a linear model, and the settings that cross-validation chose."""
-
-    coef: np.ndarray = saved(array("f8", "targets features"))
-    intercept: np.ndarray = saved(array("f8", "targets"))
-    alpha: float = saved(schema.number(low=0))
-    n_components: Any = saved(schema.anything, default=None)
-    cv_results: dict[str, Any] | None = saved(optional(schema.anything), default=None)
-    n_iter: int = saved(integer(1), default=1)
 
 
 @dataclass(frozen=True)
@@ -500,6 +488,15 @@ class StreamingLinear(BaseEstimator):
         return self._solution
 
     @property
+    def _predictor(self) -> LinearPredictor:
+        """The fitted object."""
+        return LinearPredictor(
+            type(self).__name__, self._fitted_maps, self._find_solution(), self.n_features_in_,
+            self._y_ndim, getattr(self, "classes_", None), getattr(self, "multi_class", "ovr"),
+            getattr(self, "feature_names_in_", None),
+        )  # fmt: skip
+
+    @property
     def alpha_(self) -> float:
         """Regularisation in use."""
         return self._find_solution().alpha
@@ -518,10 +515,8 @@ class StreamingLinear(BaseEstimator):
         return results
 
     def _linear(self, X: Any) -> np.ndarray:
-        """φ(X) βᵀ + intercept, block by block; float32 features give float32."""
-        solution = self._find_solution()
-        outputs = partial(rows.multiply_rows, matrix=solution.coef.T, offset=solution.intercept)
-        return rows.map_blocks(self, X, outputs)
+        """Outputs of rows, block by block; float32 features give float32."""
+        return rows.map_blocks(self, X, self._predictor.scores)
 
     def __sklearn_tags__(self) -> Tags:
         return rows.input_tags(self, super().__sklearn_tags__())
@@ -603,14 +598,14 @@ class StreamingRegression(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Stre
         ndarray of shape (n_samples,) or (n_samples, n_targets)
             Predictions.
         """
-        outputs = self._linear(X)
-        return outputs[:, 0] if self._y_ndim == 1 else outputs
+        return self._predictor.predictions(self._linear(X))
 
 
 @dataclass(eq=False, repr=False)
 class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
     """fit, partial_fit and predict of the classifiers; the next base solves for the weights."""
 
+    _state = StreamingLinear._state.extended(allowed={"classes": schema.labels})
     _target = "class"
     _: KW_ONLY
     multi_class: str = "ovr"
@@ -688,6 +683,7 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
                 f"{type(self).__name__} needs rows of at least 2 classes; the data contain only "
                 f"one class: {self.classes_.tolist()}"
             )
+        self._classes = self.classes_
         super()._solve(problem)
 
     @property
@@ -725,14 +721,12 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
     @property
     def coef_(self) -> np.ndarray:
         """β for targets ±1, on the features."""
-        coef = 2.0 * self._find_solution().coef  # from targets 0 and 1 to −1 and 1
-        return coef[1:] if len(self.classes_) == 2 else coef
+        return self._predictor.weights[0]
 
     @property
     def intercept_(self) -> np.ndarray:
         """Intercepts for targets ±1."""
-        intercept = 2.0 * self._find_solution().intercept - 1.0
-        return intercept[1:] if len(self.classes_) == 2 else intercept
+        return self._predictor.weights[1]
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Compute the scores of rows from any source.
@@ -753,11 +747,11 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
 
     def _class_scores(self, X: Any) -> np.ndarray:
         """Scores with a column for each class, or one for two classes."""
-        scores = 2 * self._linear(X) - 1
+        scores = self._linear(X)
         if self._pairwise:
             refuse_gpu_array(X, f"{type(self).__name__} one against one", "Pass X.cpu().numpy()")
             return count_votes(to_host(scores), len(self.classes_))
-        return scores[:, 1:] if len(self.classes_) == 2 else scores
+        return scores
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the labels of rows from any source.

@@ -23,6 +23,7 @@ from ..._util.storage import all_or_nothing
 from ...stats import Moments
 from ..solvers.quadratic import check_rows, component_count, principal_axes, significant
 from . import rows
+from .predictor import multiply_rows
 
 
 @record
@@ -262,9 +263,7 @@ class StreamingPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         refuse_container(self, X)
         U = self.components_.T
-        return rows.map_blocks(
-            self, X, partial(rows.multiply_rows, matrix=U, offset=-(self.mean_ @ U))
-        )
+        return rows.map_blocks(self, X, partial(multiply_rows, matrix=U, offset=-(self.mean_ @ U)))
 
     def __sklearn_tags__(self) -> Tags:
         tags = rows.input_tags(self, super().__sklearn_tags__())

@@ -16,13 +16,14 @@ import numpy as np
 from scipy.stats import t as student_t
 
 from ..._util.arguments import check_number, refuse_masked
-from ..._util.devices import is_tensor, join, to_host
+from ..._util.devices import cast_like, is_tensor, join, to_host
 from ...stats import Moments
-from ...stats.moments import cast_like, to_columns
+from ...stats.moments import to_columns
 from ..solvers import quadratic
 from ..solvers.quadratic import Spectrum, spectrum_of
 from . import rows
 from .linear import LinearProblem, StreamingClassification, StreamingRegression
+from .predictor import multiply_rows
 
 # Fewer residual degrees of freedom say nothing about the noise. Without a penalty there is a whole
 # number of them. Where a table has more columns than rows, the evidence may be largest for the
@@ -142,12 +143,12 @@ class RidgePosterior:
 
     def spread(self, Z: Any) -> Any:
         """g(z) of each row of features, as one column, where they are."""
-        P = rows.multiply_rows(Z, self.root, -self.offset)
+        P = multiply_rows(Z, self.root, -self.offset)
         return (P * P).sum(axis=1)[:, None] + 1.0 / self.weight
 
     def predict_with_spread(self, Z: Any, coef: np.ndarray, intercept: np.ndarray) -> Any:
         """The predictions of all targets, and g(z) as a last column."""
-        means, spread = rows.multiply_rows(Z, coef.T, intercept), self.spread(Z)
+        means, spread = multiply_rows(Z, coef.T, intercept), self.spread(Z)
         return join([means, spread], 1) if is_tensor(means) else np.hstack([means, spread])
 
 

@@ -8,16 +8,14 @@ device where they are (`DeviceRows`).
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, validation
@@ -25,7 +23,7 @@ from sklearn.utils import Tags, validation
 from ..._util import devices, schema
 from ..._util.arguments import check_count, refuse_masked
 from ..._util.devices import is_on_gpu, is_tensor, to_host
-from ..._util.schema import array, instance, integer, optional, saved
+from ..._util.schema import instance, integer
 from ..._util.sparse import check_sparse, dense, naming_text
 from ..._util.threads import interruptible, ordered_map, resolve_threads
 from ...data import Block, Source, open_source
@@ -35,131 +33,28 @@ from ...data.tables import is_in_memory
 from ...maps.codes import Codes
 from ...stats import FoldMoments, Moments, choose_block_rows, fold
 from ...stats.folding import OnDevice, check_device, features_of
-from ...stats.moments import cast_like
+from .predictor import Features, Part
 
 PathLike = str | os.PathLike[str]
 SAMPLE_ROWS = 4096  # rows on which an unfitted map is fitted
 
 
-def multiply_rows(Z: Any, matrix: np.ndarray, offset: np.ndarray | None = None) -> Any:
-    """Z·matrix + offset, in the precision of the features and where they are."""
-    product = (
-        devices.multiply(Z, cast_like(matrix, Z)) if is_tensor(Z) else Z @ cast_like(matrix, Z)
-    )
-    return product if offset is None else product + cast_like(offset, product)
-
-
-@schema.record
-class Part:
-    """One kernel: which columns it sees, its fitted map, its columns of φ.
-
-    Attributes
-    ----------
-    columns : slice, ndarray or None
-        Of the input; None for all.
-    map : transformer or None
-        Fitted; None for the columns themselves.
-    n_components : int, float, None or "shared"
-        Size of its own PCA; "shared" stands for the estimator's.
-    width : int
-        Columns of φ.
-    axes : ndarray of shape (width, q), optional
-        PCA of this kernel, applied inside the map in the second pass of Algorithm 4.
-    """
-
-    columns: Any = saved(optional(instance((slice,)), array("i8 i4", "_")))
-    map: Any = saved(optional(instance((BaseEstimator,))))
-    n_components: Any = saved(schema.anything, default="shared")
-    width: int = saved(integer(1), default=0)
-    axes: np.ndarray | None = saved(optional(array("f8", "width _")), default=None)
-
-    def transform(self, X: Any) -> Any:
-        """φ of this kernel, projected where there are axes."""
-        X = X if self.columns is None else X[:, self.columns]
-        Z = X if self.map is None else self.map.transform(X)
-        if not (is_tensor(Z) or sp.issparse(Z)):
-            Z = np.asarray(Z)  # a map with set_output may give a DataFrame
-        return Z if self.axes is None else multiply_rows(Z, self.axes)
-
-    def sizes(self, shared: list[Any]) -> list[Any]:
-        """PCA sizes that are asked of this kernel: those of all, unless it has its own."""
-        return shared if self.n_components == "shared" else [self.n_components]
-
-    @property
-    def tag(self) -> str:
-        """Content hash: of the spec for our maps, of the pickled state for others."""
-        import joblib
-
-        spec = getattr(self.map, "spec_", None)
-        map_hash = joblib.hash(self.map) if spec is None else spec.hash
-        other_hashes = (None if v is None else joblib.hash(v) for v in (self.columns, self.axes))
-        return repr((map_hash, *other_hashes))
-
-
-@schema.record
-class Features:
-    """φ(x) = [φ_1(x), …, φ_l(x)], ready to be applied to blocks; it is all that workers get."""
-
-    parts: list[Part] = saved(schema.many(instance((Part,)), least=1))
-
-    @classmethod
-    def fit(cls, feature_map: Any, block: Block, owner: str) -> Features:
-        """Fit what is not fitted yet, a clone, on the rows of `block`."""
-        parts = []
-        for columns, transformer, n_components in _list_kernels(feature_map, owner):
-            columns = _resolve_columns(columns, block.X.shape[1], owner)
-            X = block.X if columns is None else block.X[:, columns]
-            fitted = transformer
-            if transformer is not None and not _is_fitted(transformer):
-                targets = () if block.y is None else (block.y,)
-                fitted = clone(transformer).fit(X, *targets)
-            kernel = Part(columns, fitted, n_components)
-            # Columns of φ are known to our maps, and seen in the first row of others.
-            width = getattr(fitted, "_n_features_out", None) if hasattr(fitted, "spec_") else None
-            width = width or kernel.transform(block.X[:1]).shape[1]
-            parts.append(replace(kernel, width=int(width)))
-        return cls(parts)
-
-    @property
-    def several(self) -> bool:
-        """Whether there is more than one kernel."""
-        return len(self.parts) > 1
-
-    @property
-    def widths(self) -> list[int]:
-        """Columns of φ of each kernel."""
-        return [kernel.width for kernel in self.parts]
-
-    @property
-    def maps(self) -> Any:
-        """The fitted map, or the list of those of several kernels."""
-        maps = [kernel.map for kernel in self.parts]
-        return maps if self.several else maps[0]
-
-    @property
-    def kernel_of_feature(self) -> np.ndarray:
-        """The kernel of each column of φ."""
-        return np.repeat(np.arange(len(self.parts)), self.widths)
-
-    @property
-    def tag(self) -> str:
-        """Content hash of the whole."""
-        return hashlib.sha256(repr([kernel.tag for kernel in self.parts]).encode()).hexdigest()
-
-    def transform(self, X: Any) -> Any:
-        """φ(X), dense unless all kernels are sparse."""
-        blocks = [kernel.transform(X) for kernel in self.parts]
-        if len(blocks) == 1:
-            return blocks[0]
-        if is_tensor(blocks[0]):
-            return devices.join(blocks, 1)
-        if all(sp.issparse(block) for block in blocks):
-            return sp.hstack(blocks, format="csr")
-        return np.hstack([dense(block) for block in blocks])
-
-    def projected(self, axes: Sequence[np.ndarray]) -> Features:
-        """The same maps, each followed by its own PCA (without centring: the sums do that)."""
-        return Features([replace(kernel, axes=U) for kernel, U in zip(self.parts, axes)])
+def fit_features(feature_map: Any, block: Block, owner: str) -> Features:
+    """Fit what is not fitted yet, a clone, on the rows of `block`."""
+    parts = []
+    for columns, transformer, n_components in _list_kernels(feature_map, owner):
+        columns = _resolve_columns(columns, block.X.shape[1], owner)
+        X = block.X if columns is None else block.X[:, columns]
+        fitted = transformer
+        if transformer is not None and not _is_fitted(transformer):
+            targets = () if block.y is None else (block.y,)
+            fitted = clone(transformer).fit(X, *targets)
+        kernel = Part(columns, fitted, n_components)
+        # Columns of φ are known to our maps, and seen in the first row of others.
+        width = getattr(fitted, "_n_features_out", None) if hasattr(fitted, "spec_") else None
+        width = width or kernel.transform(block.X[:1]).shape[1]
+        parts.append(replace(kernel, width=int(width)))
+    return Features(parts)
 
 
 def _list_kernels(feature_map: Any, owner: str) -> list[tuple[Any, Any, Any]]:
@@ -343,7 +238,7 @@ def begin_fit(model: Any, source: Source) -> np.ndarray | None:
     good = np.isfinite(np.ravel(block.X.sum(axis=1, dtype=np.float64)))
     if good.any() and not good.all():  # the fold refuses bad rows, and knows their place
         block = block.take(np.flatnonzero(good))
-    features = interruptible(partial(Features.fit, feature_map, block, name))
+    features = interruptible(partial(fit_features, feature_map, block, name))
     model.n_features_in_ = block.X.shape[1]
     column_names = getattr(model, "feature_names_in_", source.names)  # of a stream: known by now
     if column_names is not None:

@@ -25,7 +25,7 @@ from ...engine.reference import tabulate_codes
 from ...engine.saved_map import SavedMap
 from ...engine.table import CODE, Table
 from ...engine.tabulated import has_table, n_columns, zero_at_zero
-from ..decision import best_codes, class_probabilities, sigmoid
+from ..decision import PredictsRows, best_codes, class_probabilities, sigmoid
 from ..rows.map_bands import bands_of
 from ..shapes import ShapeFunction, importance_of
 
@@ -129,7 +129,7 @@ def _fitted_map(value: Any, where: str, lengths: Any) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class AdditiveMachine:
+class AdditiveMachine(PredictsRows):
     """A trained linear model on an additive map: f(x) = offset + Σ_j ⟨w_j, ψ_j(x_j)⟩.
 
     Attributes
@@ -245,39 +245,11 @@ class AdditiveMachine:
 
     # -- predictions of rows of a file, without the estimator --------------------------------------
 
-    @property
-    def estimator(self) -> str:
-        """The name of the estimator that predicts in the same way."""
-        return "AdditiveSVR" if self.classes is None else "AdditiveSVC"
-
-    @property
-    def _pairwise(self) -> bool:
-        """Whether outputs are pairs of classes."""
-        return self.outputs == "pairs"
-
-    @property
-    def feature_map_(self) -> Any:
-        """The map."""
-        return self.feature_map
-
-    @property
-    def n_features_in_(self) -> int:
-        """Columns of rows."""
-        return len(self.weights)
-
-    @property
-    def classes_(self) -> np.ndarray:
-        """Labels, of a classifier."""
-        if self.classes is None:
-            raise AttributeError("a machine of numbers has no classes")
-        return self.classes
-
-    @property
-    def feature_names_in_(self) -> Any:
-        """Names of the columns."""
-        if self.feature_names is None:
-            raise AttributeError("the columns had no names")
-        return self.feature_names
+    # The name of the estimator that predicts in the same way, and what else estimators have.
+    estimator = property(lambda self: "AdditiveSVR" if self.classes is None else "AdditiveSVC")
+    n_features_in_ = property(lambda self: len(self.weights))
+    feature_names_in_ = property(lambda self: self.feature_names)
+    _pairwise = property(lambda self: self.outputs == "pairs")
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict numbers, or the classes with the highest scores, for an array of rows."""
@@ -295,12 +267,7 @@ class AdditiveMachine:
 
     def _scores_of_array(self, X: Any) -> np.ndarray:
         """Scores by NumPy alone; of many rows, by loops, whose import takes as long as NumPy."""
-        X = np.ascontiguousarray(X, np.float64)
-        if X.shape[1:] != (len(self.weights),):
-            raise ValueError(
-                f"X has shape {X.shape}, but {self.estimator} is expecting {len(self.weights)} "
-                "features."
-            )
+        X = self._native_rows(X)
         self.feature_map.check(X)
         if X.size * self.n_outputs > MOST_READABLE:
             return self.scores(X)
