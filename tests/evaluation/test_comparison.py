@@ -25,7 +25,7 @@ QUICK = {"maps": ["HomogeneousMap"], "kernels": ["chi2"], "sizes": [3, 7], "C": 
 
 @pytest.fixture(scope="module")
 def data():
-    return km.datasets.make_histograms(240, 12, 3, n_counts=30, random_state=0)
+    return km.datasets.make_histograms(240, 12, 2, n_counts=30, random_state=0)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ pytestmark = NEEDS_BROWSER
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory, quick_baselines):
-    X, y = km.datasets.make_histograms(150, 6, 3, n_counts=20, random_state=0)
+    X, y = km.datasets.make_histograms(150, 6, 2, n_counts=20, random_state=0)
     result = km.compare(
         X,
         y,
