@@ -357,25 +357,27 @@ def test_machines_of_pairs_are_read_with_their_estimator(rows, tmp_path):
     np.testing.assert_array_equal(loaded.predict(rows), model.predict(rows))
 
 
-def streaming_models(X):
-    signal = np.sin(5 * X[:, 0]) + X[:, 1]
+@pytest.fixture(scope="module")
+def streaming_models(rows):
+    signal = np.sin(5 * rows[:, 0]) + rows[:, 1]
     three = np.digitize(signal, [0.0, 1.0])
     kernels = [([0, 1], km.HomogeneousMap(), 4), (slice(2, 3), None)]
+    few = km.ExponentialMap(n_components=20, random_state=0)
     return {
-        "no map": km.StreamingRidge().fit(X, signal),
-        "two targets": km.StreamingLasso(1e-3, km.SplineMap()).fit(X, np.c_[signal, X[:, 2]]),
-        "several kernels": km.StreamingRidge(1.0, kernels).fit(X, signal),
+        "no map": km.StreamingRidge().fit(rows, signal),
+        "two targets": km.StreamingLasso(1e-3, km.SplineMap()).fit(rows, np.c_[signal, rows[:, 2]]),
+        "several kernels": km.StreamingRidge(1.0, kernels).fit(rows, signal),
         "two classes": km.StreamingRidgeClassifier(1.0, km.AnchorMap("intersection")).fit(
-            X, np.where(signal > 0.5, "yes", "no")
+            rows, np.where(signal > 0.5, "yes", "no")
         ),
-        "three classes": km.StreamingLassoClassifier(1e-3, km.ExponentialMap()).fit(X, three),
+        "three classes": km.StreamingLassoClassifier(1e-3, few).fit(rows, three),
     }
 
 
 @pytest.mark.compiled
 @pytest.mark.filterwarnings("ignore::kernelmaps.exceptions.OutOfDomainWarning")
-def test_predictions_of_streaming_models_need_no_estimator(rows, tmp_path):
-    new, commands, models = write(rows, tmp_path / "new.csv"), [], streaming_models(rows)
+def test_predictions_of_streaming_models_need_no_estimator(streaming_models, rows, tmp_path):
+    new, commands, models = write(rows, tmp_path / "new.csv"), [], dict(streaming_models)
     for name, model in models.items():
         commands.append((save(model, tmp_path / f"{name}.kmap"), new))
     del commands[1]  # of several targets, which the command does not write
@@ -392,8 +394,8 @@ def test_predictions_of_streaming_models_need_no_estimator(rows, tmp_path):
 
 
 @pytest.mark.compiled
-def test_a_saved_streaming_model_says_what_its_estimator_says(rows, tmp_path):
-    for name, model in streaming_models(rows).items():
+def test_a_saved_streaming_model_says_what_its_estimator_says(streaming_models, rows, tmp_path):
+    for name, model in streaming_models.items():
         path = save(model, tmp_path / f"{name}.kmap")
         light, _ = load_with_metadata(path, to_predict=True)
         assert type(light).__name__ == "LinearPredictor"
