@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from kernelmaps.data import tables
+from kernelmaps.data import files, tables
 from kernelmaps.data.tables import open_large_table
 from kernelmaps.models.gam import training_rows
 
@@ -77,3 +79,17 @@ def test_the_limit_of_memory_counts_what_files_hold(suffix, tmp_path, monkeypatc
         assert path.stat().st_size < 20_000
     monkeypatch.setattr(tables, "IN_MEMORY_BYTES", 90_000)
     assert tables.fits_in_memory(path)
+
+
+def test_groups_of_a_parquet_file_that_were_read_leave_memory(tmp_path):
+    rows, groups = 1 << 16, 24
+    path = tmp_path / "rows.parquet"
+    table = pa.table({"x": np.random.default_rng(0).random(rows * groups)})
+    pq.write_table(table, path, row_group_size=rows, compression="none", use_dictionary=False)
+    del table
+    before, most = pa.total_allocated_bytes(), 0
+    for block in files.ParquetFile(path).blocks(rows=rows):
+        assert len(block) <= rows
+        most = max(most, pa.total_allocated_bytes() - before)
+    # One group as it lies in the file, one as an array, and what the reader has ready.
+    assert 8 * rows <= most <= 6 * 8 * rows < path.stat().st_size / 3

@@ -628,7 +628,8 @@ class ParquetFile(TableFile):
         if self._folder is not None:
             yield from map(self.mark_missing, self._folder.blocks(names, rows))
             return
-        with import_optional("pyarrow.parquet").ParquetFile(self.path) as file:
+        # With pyarrow's own default, the groups that were read stay in memory until the end.
+        with import_optional("pyarrow.parquet").ParquetFile(self.path, pre_buffer=False) as file:
             if not file.metadata.num_rows:
                 yield file.read(names)
             for batch in file.iter_batches(min(rows, 1 << 20), columns=names):

@@ -68,7 +68,7 @@ def _parquet_bytes(path: Path) -> int:
     """
     total = 0
     for file in [path] if path.is_file() else path.rglob("*.p*q*"):
-        with import_optional("pyarrow.parquet").ParquetFile(file) as parquet:
+        with import_optional("pyarrow.parquet").ParquetFile(file, pre_buffer=False) as parquet:
             metadata, head = parquet.metadata, next(parquet.iter_batches(1 << 8), None)
         groups = map(metadata.row_group, range(metadata.num_row_groups))
         stored = sum(group.total_byte_size for group in groups)
