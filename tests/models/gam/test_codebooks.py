@@ -1,15 +1,17 @@
 """Codes keep what a column says: numbers in at most 256 of them."""
 
 import warnings
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_array_equal
 from table_columns import columns_of
 
 import kernelmaps as km
 from kernelmaps.data.columns import Column
-from kernelmaps.models.gam import design
+from kernelmaps.models.gam import codebooks, design
 from kernelmaps.models.gam.codebooks import MISSING, OTHER, encode_columns, fit_codebook
 
 
@@ -235,3 +237,19 @@ def test_levels_that_share_a_code_are_named(seed, monkeypatch, beside):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         km.AdditiveRegressor(terms={"town": None}).fit(X, rng.normal(size=len(town)))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n_edges", [1, 2, 254])
+def test_many_values_have_the_bins_of_a_search(dtype, n_edges):
+    rng = np.random.default_rng(n_edges)
+    edges = np.sort(rng.lognormal(sigma=5, size=n_edges))
+    n = codebooks.CODING.few_values + 1
+    values = rng.lognormal(sigma=6, size=n) * rng.choice([-1, 1], n)
+    values[: 3 * n_edges] = np.concatenate([edges, np.nextafter(edges, 0), -edges])
+    values[-5:] = np.inf, -np.inf, 0.0, -0.0, np.finfo(dtype).max
+    values = values.astype(dtype)
+    with patch.object(codebooks, "encode_into", wraps=codebooks.encode_into) as engine:
+        bins = codebooks._find_bins(edges, values)
+    assert engine.called
+    assert_array_equal(bins, np.searchsorted(edges, values, side="right"))

@@ -18,6 +18,8 @@ from ..._util.schema import SchemaError, array, boolean, number, pair, record, s
 from ..._util.threads import map_in_threads
 from ...data.columns import Column
 from ...data.sources import sampled_rows
+from ...engine.encode import encode_into
+from ...engine.table import EDGES, Table
 
 MISSING = 0  # code of a missing value, in every column
 OTHER = 1  # code of a category's levels that have none of their own
@@ -37,6 +39,7 @@ class CodingOptions:
     # its noise, and names of rows would be as many levels as there are rows.
     min_level_rows: int = 3
     rounding_error: float = 1e-9  # compared with numbers and their range: seven digits above eps
+    few_values: int = 1 << 16  # of a column, up to which NumPy's search finds their bins
     # Width of the outer bins, where nextafter(0) is too close for the engine.
     min_end_width: float = 1e-300
 
@@ -170,12 +173,28 @@ def encode_columns(
         book.check(column, owner)
         if column.is_category or not len(book.nodes):  # nothing but missing values
             return np.full(len(column), MISSING, np.uint8)
-        codes = np.searchsorted(book.edges, column.values, side="right").astype(np.uint8)
+        codes = _find_bins(book.edges, column.values)
         codes += 1
         codes[np.isnan(column.values)] = MISSING
         return codes
 
     return tuple(map_in_threads(encode, range(len(books)), n_jobs))
+
+
+def _find_bins(edges: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """How many of the edges are at most each value; anything for NaN.
+
+    The engine finds bins without a search, which saves a quarter of a fit of three million rows of
+    a file; few values are searched sooner than compiled code is loaded.
+    """
+    if len(values) <= CODING.few_values:
+        return np.searchsorted(edges, values, side="right").astype(np.uint8)
+    edges, zero = with_ends(edges), np.zeros(1)
+    coef = np.zeros((len(edges) - 1, 1, 1))
+    table = Table.build(EDGES, 0, [coef], [0], origin=zero, resolution=zero + 1, edges=[edges])
+    bins = np.empty((len(values), 1), np.uint8)
+    encode_into(table, values[:, None], (-np.inf, np.inf), 0, bins, n_jobs=1)
+    return bins[:, 0]
 
 
 def with_ends(edges: np.ndarray) -> np.ndarray:
