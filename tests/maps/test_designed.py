@@ -70,6 +70,15 @@ def test_range_is_robust_to_a_tiny_outlier():
     assert positive_range(np.zeros((3, 2))) == (1 / 255, 1.0)
 
 
+@pytest.mark.parametrize("kernel", ["chi2", "intersection"])
+def test_one_column_is_enough_for_columns_of_0_and_1(kernel, seed):
+    """Its error is that of one value, not of a range; columns of zeros in `fit` are mapped, too."""
+    X = (np.random.default_rng(seed).random((200, 40)) < 0.2).astype(float)
+    X[:100, 0] = 0
+    fitted = km.DesignedMap(kernel, 1).fit(X[:100])
+    assert km.kernel_error(fitted, X).max < 1e-3 * 40
+
+
 def test_range_of_many_values_is_that_of_a_full_sort(seed):
     rng = np.random.default_rng(seed)
     plain = rng.lognormal(0, 3, 300_000).astype(np.float32)

@@ -181,6 +181,15 @@ def test_there_are_at_most_as_many_columns_as_rows():
     np.testing.assert_allclose(fitted.transform(X) @ fitted.transform(X).T, fitted.kernel_(X))
 
 
+def test_an_additive_map_has_at_most_as_many_columns_of_a_feature_as_rows():
+    X = np.random.default_rng(0).random((30, 2))
+    with pytest.warns(UserWarning, match="columns of a feature, than the 30 rows"):
+        fitted = km.NystroemMap("chi2", 10**4, additive=True, random_state=0).fit(X)
+    Z = fitted.transform(X)
+    assert Z.shape == (30, 60) == (30, len(fitted.get_feature_names_out()))
+    np.testing.assert_allclose(Z @ Z.T, km.kernels.chi2(X), atol=1e-9)
+
+
 def test_columns_that_the_landmarks_do_not_have_are_zero(seed):
     X = np.repeat(histograms(seed, 3), 20, axis=0)
     Z = km.NystroemMap("exp_chi2", 10, random_state=seed).fit_transform(X)

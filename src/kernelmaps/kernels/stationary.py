@@ -391,12 +391,12 @@ def _squared_distances(X: Rows, Y: Rows) -> np.ndarray:
     """
     with np.errstate(over="ignore", invalid="ignore"):
         norms, y_norms = row_norms(X, squared=True)[:, None], row_norms(Y, squared=True)
-        squared = safe_sparse_dot(X, Y.T, dense_output=True)
-        squared *= -2
+        squared = safe_sparse_dot(X, -2 * Y.T, dense_output=True)
         squared += norms
         squared += y_norms
-        floor = 1e-7 * (norms.max(initial=0.0) + y_norms.max(initial=0.0))
-        if squared.min(initial=np.inf) >= floor and squared.max(initial=0.0) < np.inf:
+        largest = norms.max(initial=0.0) + y_norms.max(initial=0.0)  # half of any square, or more
+        floor = 1e-7 * largest
+        if squared.min(initial=np.inf) >= floor and 2 * largest < np.inf:
             return squared
         i, j = np.divmod(np.flatnonzero(~((squared >= floor) & (squared < np.inf))), len(y_norms))
         few_digits = ~(

@@ -22,6 +22,7 @@ from .homogeneous import check_columns
 # Limits of the ratio of the ends of a range that is learnt from data. It is a power of two, or that
 # of 8-bit histograms: similar data then share a design, and there are ready ones.
 _SMALLEST_RATIO, _LARGEST_RATIO = 4.0, 2.0**20
+_ONE_VALUE_RATIO = 1.001  # where all values that are not zero are the same, as in 0/1 columns
 _BYTE_RATIO = 255.0
 _MARGIN = 1.25  # above the largest value, for maps that end with their domain
 
@@ -48,7 +49,8 @@ class DesignedMap(AdditiveMap):
         (a quarter more where values beyond b are clipped or refused), and m the 0.1 % quantile of
         the non-zero values, since the smallest one may be an outlier that would make the range,
         and with it the error, much larger than it needs to be. The ratio b/m is then rounded up
-        to a power of two (at most 2²⁰), so that similar data share a design. "universal" needs no
+        to a power of two (4 to 2²⁰), so that similar data share a design; it is 1.001 where all
+        values but zeros are the same. "universal" needs no
         range: the smallest absolute error over all ratios.
     method : {"refined", "minimax"}, default="refined"
         The best cosines, or the best table.
@@ -269,7 +271,8 @@ class DesignedMap(AdditiveMap):
         if not self._extrapolates:
             high *= _MARGIN
         ratio = 2.0 ** np.ceil(np.log2(high / low))
-        ratio = float(np.clip(ratio, _SMALLEST_RATIO, _LARGEST_RATIO))
+        smallest = _ONE_VALUE_RATIO if high == low else _SMALLEST_RATIO
+        ratio = float(np.clip(ratio, smallest, _LARGEST_RATIO))
         if 128 < high / low <= _BYTE_RATIO:
             ratio = _BYTE_RATIO
         self.range_ = (high / ratio, high)

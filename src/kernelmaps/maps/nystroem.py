@@ -159,15 +159,16 @@ class NystroemMap(JointMap):
     def _names_out(self, names: np.ndarray) -> list[str]:
         if not self.additive:
             return super()._names_out(names)
-        return additive_names(names, self.kernel_, np.full(len(names), self.n_components))
+        columns = self.spec_.arrays["whitening"].shape[-1]
+        return additive_names(names, self.kernel_, np.full(len(names), columns))
 
     def _learn(self, X: Any) -> Spec:
         columns = check_count(self, "n_components", self.n_components)
-        if columns > X.shape[0] and not self.additive:
+        if columns > X.shape[0]:
             if columns != NystroemMap.n_components:  # somebody asked for so many
                 warnings.warn(
                     f"NystroemMap: n_components={columns}, but there are no more landmarks, and so "
-                    f"columns, than the {X.shape[0]} rows.",
+                    f"columns{' of a feature' * self.additive}, than the {X.shape[0]} rows.",
                     UserWarning,
                     stacklevel=6,
                 )
