@@ -76,7 +76,7 @@ def test_an_additive_model_in_c_gives_the_same_scores(kind, map_name, tmp_path):
     new = rows(20, seed=1)
     scores = model.decision_function(new) if kind == "AdditiveSVC" else model.predict(new)
     got = run_in_c(model, new, tmp_path)
-    bodies = [to_c(what).partition("#ifndef")[2] for what in (model, model.machine_)]
+    bodies = [to_c(what).partition("#ifndef")[2] for what in (model, model.predictor_)]
     assert bodies[0] == bodies[1]
     # The library's own loop keeps weights in float32 or float64 as the data ask for.
     np.testing.assert_allclose(got, np.reshape(scores, got.shape), rtol=1e-9, atol=1e-9)

@@ -274,8 +274,8 @@ def test_models_train_and_predict_on_codes(kernel, k):
     assert not any(path.startswith(("table:", "formula:")) for path in paths)
     np.testing.assert_allclose(model.decision_function(X), scores)
     assert model.score(data.X_test[data.y_test < 2], data.y_test[data.y_test < 2]) > 0.98
-    weights = np.float64(model.machine_.weights.ravel())
-    from_phi = feature_map.transform(X) @ weights + model.machine_.offset
+    weights = np.float64(model.predictor_.weights.ravel())
+    from_phi = feature_map.transform(X) @ weights + model.predictor_.offset
     rounding = 1e-4 if k == 1 else 2e-2  # float32; a weight's byte
     np.testing.assert_allclose(scores, from_phi, atol=rounding * np.abs(from_phi).max())
     miss = np.maximum(0, 1 - (2 * y - 1) * from_phi)

@@ -60,8 +60,8 @@ PREDICTORS = {
     "AdditiveRegressor": "predictor_",
     "AdditiveClassifier": "predictor_",
     "AdditiveSurvival": "predictor_",
-    "AdditiveSVC": "machine_",
-    "AdditiveSVR": "machine_",
+    "AdditiveSVC": "predictor_",
+    "AdditiveSVR": "predictor_",
     **dict.fromkeys(("StreamingRidge", "StreamingRidgeClassifier"), "LinearPredictor"),
     **dict.fromkeys(("StreamingLasso", "StreamingLassoClassifier"), "LinearPredictor"),
 }

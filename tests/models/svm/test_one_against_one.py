@@ -66,5 +66,5 @@ def test_a_pair_without_rows_has_no_weights(seed):
     X, y = four_classes(seed)
     weight = (y < 12).astype(float)  # two of the classes do not count
     model = km.AdditiveSVC(multi_class="ovo", random_state=0).fit(X, y, weight)
-    assert not model.machine_.weights[:, :, -1].any()
+    assert not model.predictor_.weights[:, :, -1].any()
     assert np.mean(model.predict(X[weight > 0]) == y[weight > 0]) > 0.9
