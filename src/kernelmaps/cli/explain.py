@@ -21,7 +21,7 @@ from ..evaluation.model_report import model_report
 from ..export.files import load_with_metadata, open_info
 from ..models.shapes import PairFunction, estimator_name, score_name
 from ..plots.panels import PairFunctionDisplay, ShapeFunctionDisplay
-from ..plots.shapes import importance, output_names, sort_by_importance
+from ..plots.shapes import importance, output_names, pair_functions, sort_by_importance
 from . import application as cli
 from .saved_model import SavedModel
 
@@ -112,7 +112,7 @@ def _explain_model(
         model, n_features=n_features, names=names, domain=domain
     )
     display.title = title = f"{estimator_name(model)}: {path}"
-    pairs = getattr(model, "pair_functions_", [])
+    pairs = pair_functions(model)
     summary = model.summary() if hasattr(model, "edf_") else None
     output = _find_output(display.classes, label) or 0
     if as_json:

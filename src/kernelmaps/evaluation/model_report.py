@@ -25,6 +25,7 @@ from ..plots.shapes import (
     importance,
     n_features_used,
     output_names,
+    pair_functions,
     shape_functions,
     sort_by_importance,
 )
@@ -139,10 +140,9 @@ def _describe(
 ) -> dict[str, Any]:
     """What a report says of a model, and of all rows."""
     model, judged = report_rows.model, report_rows.judged
-    pair_functions = getattr(predictor_of(model), "pair_functions_", [])
     functions = ShapeFunctionDisplay(sort_by_importance(shapes)[:_TERMS])
-    pairs = PairFunctionDisplay(sort_by_importance(pair_functions)[:_TERMS])
-    terms = sort_by_importance([*shapes, *pair_functions])
+    pairs = PairFunctionDisplay(sort_by_importance(pair_functions(model))[:_TERMS])
+    terms = sort_by_importance([*shapes, *pairs.pairs])
     scale = score_name(model, target)
     if judged is not None:
         held_out = {"rows": report_rows.n, "scores": judged.scores()}
@@ -151,7 +151,7 @@ def _describe(
         "subtitle": _subtitle(model),
         "scale": scale if scale == target else f"the {scale}",
         "outputs": output_names(model) or [str(getattr(model, "classes_", ["score"])[-1])],
-        "facts": _facts(model, len(pair_functions), held_out, is_given=judged is not None),
+        "facts": _facts(model, held_out, is_given=judged is not None),
         "shapes": plain_panels(functions.panels),
         "range": round_numbers(functions.limits) if shapes else [],
         "pairs": plain_panels(pairs.panels),
@@ -250,9 +250,7 @@ def _subtitle(model: Any) -> str:
     return ", ".join(facts)
 
 
-def _facts(
-    model: Any, pairs: int, held_out: dict[str, Any] | None, is_given: bool
-) -> list[list[str]]:
+def _facts(model: Any, held_out: dict[str, Any] | None, is_given: bool) -> list[list[str]]:
     """A few numbers for the head of the report."""
     facts = []
     if held_out:
@@ -262,6 +260,7 @@ def _facts(
             if name in held_out["scores"]:
                 words = METRICS.get(name, name)
                 facts.append([plain_number(held_out["scores"][name], 4), f"{words} {where}"])
+    pairs = len(pair_functions(model))
     features = n_features_used(model)
     words = f"and {pairs} pair{'s' if pairs > 1 else ''}" if pairs else ""
     facts.append([str(features), f"features {words}".strip()])

@@ -21,11 +21,10 @@ from ..models.shapes import (
     PairFunction,
     ShapeFunction,
     estimator_name,
-    predictor_of,
     require_fitted,
     score_name,
 )
-from .shapes import output_names, shape_functions, sort_by_importance
+from .shapes import output_names, pair_functions, shape_functions, sort_by_importance
 
 _COLORS = ("#2a6f97", "#d1495b", "#66a182", "#edae49", "#7d5ba6", "#8d6e63", "#00798c", "#b5651d",
            "#6b7a8f", "#c06c84")  # fmt: skip
@@ -524,7 +523,7 @@ class PairFunctionDisplay(PanelDisplay):
             The display; call `plot`.
         """
         require_fitted(estimator)
-        pairs = predictor_of(estimator).pair_functions_
+        pairs = pair_functions(estimator)
         if not pairs:
             raise ValueError(
                 f"PairFunctionDisplay: this {estimator_name(estimator)} has no pairs; fit it with "

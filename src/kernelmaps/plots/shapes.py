@@ -16,6 +16,8 @@ import numpy as np
 
 from .._util.sparse import dense
 from ..maps.base import AdditiveMap
+from ..models.gam import summary
+from ..models.gam.predictor import AdditivePredictor
 from ..models.shapes import (
     PairFunction,
     ShapeFunction,
@@ -51,8 +53,9 @@ def shape_functions(
     """
     require_fitted(model)
     owner, model = estimator_name(model), predictor_of(model)
-    if hasattr(model, "shape_functions_"):
-        shapes = model.shape_functions_
+    is_gam = isinstance(model, AdditivePredictor)
+    if is_gam or hasattr(model, "shape_functions_"):
+        shapes = summary.shape_functions(model) if is_gam else model.shape_functions_
         if names is None:
             return shapes
         return [replace(shape, name=str(new)) for shape, new in zip(shapes, names, strict=True)]
@@ -90,6 +93,12 @@ def shape_functions(
         total = tabulated_importance(at_data, density)
         shapes.append(ShapeFunction(name, grid[:, j], values, edges, density, importance=total))
     return shapes
+
+
+def pair_functions(model: Any) -> list[PairFunction]:
+    """The functions of pairs of a generalised additive model; others have none."""
+    model = predictor_of(model)
+    return summary.pair_functions(model) if isinstance(model, AdditivePredictor) else []
 
 
 def importance(shape: ShapeFunction | PairFunction) -> float:

@@ -75,7 +75,7 @@ from .predictor import (
     warn_beyond,
     warn_without_exposure,
 )
-from .summary import GamSummary, summarise
+from .summary import GamSummary, pair_functions, shape_functions, summarise
 from .terms import GamSettings, resolve_settings
 from .training_rows import (
     ChunkEncoder,
@@ -630,7 +630,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     @property
     def shape_functions_(self) -> list[ShapeFunction]:
         """The functions of single columns on a grid, with standard errors."""
-        return self._model.shape_functions_
+        return shape_functions(self._model)
 
     @property
     def pair_functions_(self) -> list[PairFunction]:
@@ -639,7 +639,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         Their means are zero for each value of either column, but for what chance explains. Surfaces
         are here, too, on a grid: cells far from all rows have no density.
         """
-        return self._model.pair_functions_
+        return pair_functions(self._model)
 
     @property
     def feature_importances_(self) -> np.ndarray:

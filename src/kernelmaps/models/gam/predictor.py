@@ -42,7 +42,7 @@ from ...engine.apply import MAX_READABLE, apply_table
 from ...exceptions import OutOfDomainWarning
 from ..decision import PredictsRows
 from ..losses import GAM, LOSSES, Loss, find_loss
-from ..shapes import Explanation, PairFunction, ShapeFunction, score_name, tabulated_importance
+from ..shapes import Explanation, score_name, tabulated_importance
 from .codebooks import Codebook
 from .functions import (
     TermFunctions,
@@ -59,7 +59,7 @@ _MAX_READABLE_OF_FILE = 2**23
 _NAMED_COLUMNS = 5  # in a warning
 _MAX_CONDITION = 1e15  # of the equations of a surface, whose knots are no rounding errors apart
 _BY_CODE = either((array("f8", "codes outputs"), array("f8", "codes second outputs")))
-_POSITIONS = either((array("f8", "_", least=0), array("f8", "_ 2")))
+_POSITIONS = either((array("f8", "_", least=0, increasing=True), array("f8", "_ 2")))
 
 
 @record
@@ -134,7 +134,7 @@ class FittedTerm:
     n_functions: int = saved(integer(0), default=0)
     extrapolation: str = saved(text(("constant", "linear")), default="constant")
     period: float = saved(number(low=0), default=0.0)
-    level_sd: np.ndarray | None = saved(optional(array("f8", "_ outputs", low=0)), default=None)
+    level_sd: np.ndarray | None = saved(optional(array("f8", "3 outputs", low=0)), default=None)
 
     def _check_state(self) -> None:
         where, is_pair = f"the term {self.name!r}", self.kind == "pair"
@@ -153,7 +153,6 @@ class FittedTerm:
             and [len(part) for part in self.main_parts] in ([], [*map(len, self.coarse)])
             and len(self.linear) in (0, n_sides)
             and (increments is None or n_columns == 1)
-            and (self.level_sd is None or len(self.level_sd) == 3)
             and (increments is None or len(increments) == max(len(self.values) - 2, 0))
         )
         if not valid:
@@ -164,8 +163,8 @@ class FittedTerm:
             if codes.max() >= size:
                 raise SchemaError(f"{where} has coarse codes of other cells")
         for size, nodes in zip(shape, () if is_surface else self.positions):
-            if nodes.shape not in ((0,), (size - 1,)) or (np.diff(nodes) <= 0).any():
-                raise SchemaError(f"the positions of {where} are not in order")
+            if nodes.shape not in ((0,), (size - 1,)):
+                raise SchemaError(f"the positions of {where} are of other cells")
 
     @cached_property
     def spline_coefficients(self) -> np.ndarray:
@@ -557,20 +556,6 @@ class AdditivePredictor(PredictsRows):
     def term_names_(self) -> list[str]:
         """Names of the terms."""
         return [term.name for term in self.terms]
-
-    @property
-    def shape_functions_(self) -> list[ShapeFunction]:
-        """The functions of single columns on a grid, with standard errors."""
-        from .summary import shape_functions
-
-        return shape_functions(self)
-
-    @property
-    def pair_functions_(self) -> list[PairFunction]:
-        """What pairs of columns add beyond the functions of the columns."""
-        from .summary import pair_functions
-
-        return pair_functions(self)
 
     def explain(self, x: Any, output: int | None = None) -> Explanation:
         """Explain one row of a table, as the estimator does."""

@@ -208,15 +208,21 @@ class AdditiveSVM(BaseEstimator):
 
     # -- what a fitted model says -----------------------------------------------------------------
 
+    @property
+    def _model(self) -> AdditiveMachine:
+        """The fitted object; NotFittedError without one."""
+        check_is_fitted(self)
+        return self.predictor_
+
     def _scores(self, X: Any) -> Any:
         """Scores of rows as a user passes them, one column per output."""
-        check_is_fitted(self)
+        machine = self._model
         if is_foreign(X):
             with memory_named(type(self).__name__, "Pass fewer rows at a time."):
-                return self.predictor_.foreign_scores(X)
-        rows = inputs.native_rows(self, self.predictor_, X)
-        self.predictor_.check(rows)
-        return self.predictor_.scores(rows, self.n_jobs)
+                return machine.foreign_scores(X)
+        rows = inputs.native_rows(self, machine, X)
+        machine.check(rows)
+        return machine.scores(rows, self.n_jobs)
 
     def eval_terms(self, X: Any) -> np.ndarray:
         """Compute the contribution of each feature to the score.
@@ -235,11 +241,11 @@ class AdditiveSVM(BaseEstimator):
         ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_outputs)
             One column for each feature; for one output without the last axis.
         """
-        check_is_fitted(self)
+        machine = self._model
         refuse_gpu_array(X, f"{type(self).__name__}.eval_terms", "Pass X.cpu().numpy().")
-        rows = inputs.native_rows(self, self.predictor_, X)
-        self.predictor_.check(rows)
-        terms = self.predictor_.centred_terms(rows, self.n_jobs)
+        rows = inputs.native_rows(self, machine, X)
+        machine.check(rows)
+        terms = machine.centred_terms(rows, self.n_jobs)
         return terms[:, :, 0] if terms.shape[2] == 1 else terms
 
     def explain(self, x: Any, output: int | None = None) -> Explanation:
@@ -264,26 +270,22 @@ class AdditiveSVM(BaseEstimator):
     @property
     def feature_map_(self) -> AdditiveMap:
         """The fitted map."""
-        check_is_fitted(self)
-        return self.predictor_.feature_map
+        return self._model.feature_map
 
     @property
     def term_names_(self) -> list[str]:
         """Names of the features, in the order of `eval_terms`."""
-        check_is_fitted(self)
-        return self.predictor_.term_names_
+        return self._model.term_names_
 
     @property
     def shape_functions_(self) -> list[ShapeFunction]:
         """The g_j on a grid, with the density of the data below them: one for each feature."""
-        check_is_fitted(self)
-        return self.predictor_.shape_functions_
+        return self._model.shape_functions_
 
     @property
     def feature_importances_(self) -> np.ndarray:
         """Standard deviations of the functions over (a sample of) the training data."""
-        check_is_fitted(self)
-        return self.predictor_.summary.importances.copy()
+        return self._model.summary.importances.copy()
 
     # -- what is saved ----------------------------------------------------------------------------
 

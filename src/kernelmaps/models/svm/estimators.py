@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from ..._util.arguments import check_choice, check_number
 from ..._util.devices import is_foreign
@@ -196,12 +195,6 @@ class AdditiveSVC(decision.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
         check_choice(self, "multi_class", self.multi_class, ("ovr", "ovo"))
         return super()._check_parameters()
 
-    def _check_state(self) -> None:
-        """Raise ValueError or TypeError if entries that were loaded contradict each other."""
-        if hasattr(self, "classes_") and len(self.classes_) < 2:
-            raise ValueError("classes_ must have at least two entries")
-        super()._check_state()
-
     # -- outputs: one for two classes, else one for each class, or for each pair of classes --------
 
     @property
@@ -235,8 +228,7 @@ class AdditiveSVC(decision.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
     @property
     def intercept_(self) -> np.ndarray:
         """The intercept of each output, the means of the terms included."""
-        check_is_fitted(self)
-        return self.predictor_.intercept
+        return self._model.intercept
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Compute the scores of the classes.
@@ -444,8 +436,7 @@ class AdditiveSVR(decision.ScoresAnywhere, RegressorMixin, AdditiveSVM):
     @property
     def intercept_(self) -> float:
         """The intercept, the means of the terms included."""
-        check_is_fitted(self)
-        return float(self.predictor_.intercept[0])
+        return float(self._model.intercept[0])
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict f(x).

@@ -12,20 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ..._util import schema
 from ..._util.compiling import interpreted, make_read_only
-from ..._util.schema import (
-    SchemaError,
-    array,
-    boolean,
-    instance,
-    labels,
-    names,
-    number,
-    optional,
-    record,
-    saved,
-    text,
-)
 from ..._util.sparse import dense, is_sparse
 from ..._util.threads import cached_property, run_in_threads
 from ...data.columns import reorder_columns
@@ -40,7 +28,7 @@ from ...engine.table import CODE, Table
 from ...engine.tabulated import has_table, n_columns, zero_at_zero
 from ..decision import (
     PredictsRows,
-    best_codes,
+    best_labels,
     class_pairs,
     class_probabilities,
     count_votes,
@@ -107,13 +95,13 @@ class FittedMap:
         return rows
 
 
-@record
+@schema.record
 class Summary:
     """What is kept of a sample of the training rows: files and pickles hold no rows.
 
     Attributes
     ----------
-    low, high : ndarray of shape (n_features,)
+    domain : tuple of arrays (low, high) of shape (n_features,)
         Range of each feature.
     density : ndarray of shape (n_features, 24)
         Shares of the sample in uniform bins over the range.
@@ -127,26 +115,25 @@ class Summary:
         Type of the rows.
     """
 
-    low: np.ndarray = saved(array("f8", "features"))
-    high: np.ndarray = saved(array("f8", "features"))
-    density: np.ndarray = saved(array("f8", f"features {_DENSITY_BINS}", low=0, high=1))
-    term_means: np.ndarray = saved(array("f8", "features outputs"))
-    importances: np.ndarray = saved(array("f8 f4", "features", low=0))
-    least: float = saved(number(low=0))
-    dtype: str = saved(text(("float64", "float32", "uint8", "uint16", "uint32")))
-
-    def _check_state(self) -> None:
-        if np.any(self.low > self.high):
-            raise SchemaError("Summary: 'low' is above 'high'")
+    domain: tuple[np.ndarray, np.ndarray] = schema.saved(
+        schema.pair(schema.array("f8", "features"))
+    )
+    density: np.ndarray = schema.saved(
+        schema.array("f8", f"features {_DENSITY_BINS}", low=0, high=1)
+    )
+    term_means: np.ndarray = schema.saved(schema.array("f8", "features outputs"))
+    importances: np.ndarray = schema.saved(schema.array("f8 f4", "features", low=0))
+    least: float = schema.saved(schema.number(low=0))
+    dtype: str = schema.saved(schema.text(("float64", "float32", "uint8", "uint16", "uint32")))
 
 
 def _fitted_map(value: Any, where: str, lengths: Any) -> None:
     """The check of the map of a machine."""
     if not isinstance(value, SavedMap) and not hasattr(value, "_columns_per_feature"):
-        raise SchemaError(f"{where} must be an AdditiveMap, found a {type(value).__name__}")
+        raise schema.SchemaError(f"{where} must be an AdditiveMap, found a {type(value).__name__}")
 
 
-@record
+@schema.record
 class AdditiveMachine(PredictsRows):
     """A trained linear model on an additive map: f(x) = offset + Σ_j ⟨w_j, ψ_j(x_j)⟩.
 
@@ -174,16 +161,16 @@ class AdditiveMachine(PredictsRows):
         What is kept of the training rows: files and pickles hold no row. None while C is chosen.
     """
 
-    feature_map: Any = saved(_fitted_map)
-    on_codes: bool = saved(boolean)
-    weights: np.ndarray = saved(array("f8 f4", "features bases outputs"))
-    offset: np.ndarray = saved(array("f8", "outputs"))
-    tol: float = saved(number(above=0))
-    outputs: str = saved(text(("numbers", "classes", "pairs")), default="numbers")
-    classes: np.ndarray | None = saved(optional(labels), default=None)
-    log_odds: bool = saved(boolean, default=False)
-    feature_names: Any = saved(optional(names), default=None)
-    summary: Summary = saved(instance((Summary,)), default=None)
+    feature_map: Any = schema.saved(_fitted_map)
+    on_codes: bool = schema.saved(schema.boolean)
+    weights: np.ndarray = schema.saved(schema.array("f8 f4", "features bases outputs"))
+    offset: np.ndarray = schema.saved(schema.array("f8", "outputs"))
+    tol: float = schema.saved(schema.number(above=0))
+    outputs: str = schema.saved(schema.text(("numbers", "classes", "pairs")), default="numbers")
+    classes: np.ndarray | None = schema.saved(schema.optional(schema.labels), default=None)
+    log_odds: bool = schema.saved(schema.boolean, default=False)
+    feature_names: Any = schema.saved(schema.optional(schema.names), default=None)
+    summary: Summary = schema.saved(schema.instance((Summary,)), default=None)
 
     @cached_property
     def fitted(self) -> FittedMap:
@@ -211,12 +198,12 @@ class AdditiveMachine(PredictsRows):
         feature_map, means, (smallest, largest) = (
             self.feature_map, self.summary.term_means, extent.EXACT_SIZES
         )  # fmt: skip
-        ends = np.abs([self.summary.low, self.summary.high])
+        ends = np.abs(self.summary.domain)
         largest_sum = max(np.abs(a).max() for a in (self.weights, self.offset, means))
         n_classes = 0 if self.classes is None else len(self.classes)
         expected = {
             "numbers": 1 if not n_classes else -1,
-            "classes": 1 if n_classes == 2 else n_classes,
+            "classes": n_classes if n_classes > 2 else n_classes - 1,
             "pairs": n_classes * (n_classes - 1) // 2,
         }
         light = isinstance(feature_map, SavedMap)
@@ -249,9 +236,7 @@ class AdditiveMachine(PredictsRows):
     def predict(self, X: Any) -> np.ndarray:
         """Predict numbers, or the classes with the highest scores, for an array of rows."""
         scores = self._scores_of_rows(X)
-        if self.classes is None:
-            return scores[:, 0]
-        return self.classes[best_codes(scores, len(self.classes))]
+        return scores[:, 0] if self.classes is None else best_labels(self, scores)
 
     @property
     def predict_proba(self) -> Any:
@@ -405,8 +390,7 @@ class AdditiveMachine(PredictsRows):
         ]
         magnitudes = np.abs(stored[stored != 0].astype(np.float64))
         return Summary(
-            low=low,
-            high=high,
+            domain=(low, high),
             density=np.array(counts) / n,
             term_means=means,
             importances=importance_of(sum(squares) / n),
@@ -461,7 +445,7 @@ class AdditiveMachine(PredictsRows):
     def shape_functions_(self) -> list[ShapeFunction]:
         """The g_j on a grid, with the density of the data below them: one for each feature."""
         summary = self.summary
-        low, high, dtype = summary.low, summary.high, np.dtype(summary.dtype)
+        (low, high), dtype = summary.domain, np.dtype(summary.dtype)
         grid = low + np.linspace(0, 1, _GRID)[:, None] * (high - low)
         grid = np.round(grid) if self.on_codes or dtype.kind == "u" else grid
         terms = self.terms(grid.astype(dtype)) - summary.term_means
@@ -490,10 +474,10 @@ class AdditiveMachine(PredictsRows):
                 "to export it."
             )
         summary = self.summary
-        largest = float(np.maximum(np.abs(summary.low), np.abs(summary.high)).max())
+        (low, _), largest = summary.domain, float(np.abs(summary.domain).max())
         least, largest = (summary.least / _BEYOND, largest * _BEYOND) if largest > 0 else (1.0, 1.0)
-        ends = np.array([[-largest if summary.low.min() < 0 else least], [largest], [least]])
-        table = self._table_for(np.tile(ends, (1, len(summary.low))))
+        ends = np.array([[-largest if low.min() < 0 else least], [largest], [least]])
+        table = self._table_for(np.tile(ends, (1, len(low))))
         return table, np.asarray(self.offset, dtype=np.float64)
 
     def _table_for(self, rows: np.ndarray) -> Table:
