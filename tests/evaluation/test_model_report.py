@@ -346,6 +346,9 @@ def test_a_predictor_from_a_file_says_what_its_estimator_says(kind, tmp_path):
     of_gam = hasattr(model, "interactions")
     assert (pages[0]["summary"] is not None) == of_gam
     assert pages[1]["summary"] is pages[1]["check"] is None
+    if of_gam:  # of which bands are made
+        residual_df = float(model._residual_df.min())
+        assert predictor.residual_df == pytest.approx(residual_df, rel=1e-12)
     for page in pages:  # what the fit alone knows
         page["subtitle"] = page["subtitle"].partition(",")[0]
         page["facts"] = [
