@@ -189,5 +189,5 @@ def between(
     found = np.empty((len(costs), X_test.shape[0]), bool)
     for k, C in enumerate(costs):
         model.set_params(C=C).fit(own, second)
-        found[k] = model.machine_.scores(X_test, n_jobs=1)[:, 0] > 0
+        found[k] = model.predictor_.scores(X_test, n_jobs=1)[:, 0] > 0
     return pair, found

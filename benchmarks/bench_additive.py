@@ -160,7 +160,7 @@ def memory_share(X: np.ndarray, y: np.ndarray, feature_map: Any) -> float:
     model = km.AdditiveSVC(feature_map, C=0.01, random_state=0).fit(X, y)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    return (peak - model.machine_.weights.nbytes - model.dual_coef_.nbytes) / X.nbytes
+    return (peak - model.predictor_.weights.nbytes - model.dual_coef_.nbytes) / X.nbytes
 
 
 def synthetic(n: int = 15000, d: int = 20, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -260,7 +260,7 @@ def prediction(race: Race) -> None:
     with record_paths() as paths:
         model.decision_function(rows[:2000])
     assert paths == ["gpu:sums"], paths
-    table, longer = model.machine_.score_table(), rows.repeat(10, 1)
+    table, longer = model.predictor_.score_table, rows.repeat(10, 1)
     for what, many, arithmetic in (
         ("scores of 10 classes", rows, "float32"),
         ("scores of 10 classes, 200,000 rows", longer, "float32"),

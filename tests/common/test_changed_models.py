@@ -47,7 +47,7 @@ def test_an_svm_whose_number_of_features_was_changed(name):
         for call in (model.predict, model.eval_terms):
             with pytest.raises(ValueError, match="features"):
                 call(form(rows()[:, :3]))
-    for loop in (model.machine_.scores, model.machine_.terms):
+    for loop in (model.predictor_.scores, model.predictor_.terms):
         with pytest.raises(ValueError, match="features"):
             loop(np.ascontiguousarray(rows()[:, :3]))
 

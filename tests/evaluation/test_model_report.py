@@ -7,6 +7,8 @@ import weakref
 import numpy as np
 import pandas
 import pytest
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
 
 import kernelmaps as km
 from kernelmaps.evaluation.reports import _round_axis, fill_template
@@ -300,3 +302,104 @@ def test_the_page_shows_the_checks(regression):
     assert [item[0] for item in data["check"]["tables"]] == list(check.tables())
     _, observed = check.qq()
     np.testing.assert_allclose([point[1] for point in data["check"]["qq"]], observed, rtol=1e-3)
+
+
+# ---- predictors ----------------------------------------------------------------------------------
+
+PREDICTED = {
+    "pairs": km.AdditiveRegressor(interactions=[("floor", "</script><b>city")]),
+    "counts": km.AdditiveRegressor("poisson"),
+    "mean and scale": km.AdditiveRegressor("location_scale"),
+    "two classes": km.AdditiveClassifier(),
+    "three classes": km.AdditiveClassifier(),
+    "ordered": km.AdditiveClassifier("ordinal"),
+    "SVR": km.AdditiveSVR(),
+    "SVC, two classes": km.AdditiveSVC(loss="log_loss"),
+    "SVC, three classes": km.AdditiveSVC(),
+    "SVC, pairs": km.AdditiveSVC(loss="log_loss", multi_class="ovo"),
+    "ridge": km.StreamingRidge(feature_map=km.SplineMap(8)),
+    "ridge, three classes": km.StreamingRidgeClassifier(feature_map=km.SplineMap(8)),
+}
+
+
+@pytest.mark.parametrize("kind", PREDICTED)
+def test_a_predictor_from_a_file_says_what_its_estimator_says(kind, tmp_path):
+    """But for what only the fit knows: checks, tests, degrees of freedom, numbers of rows."""
+    model, (X, y) = clone(PREDICTED[kind]), table()
+    if not hasattr(model, "interactions"):
+        X = pandas.DataFrame({"area": X["area"].fillna(100.0), "floor": 1.0 * X["floor"]})
+    if is_classifier(model):
+        y = np.digitize(y, np.quantile(y, [0.5] if "two" in kind else [0.3, 0.7]))
+    elif kind == "counts":
+        y = np.round(np.abs(y))
+    fitted_on = X if hasattr(model, "explain") else X.to_numpy()  # ridge models name no terms
+    model.fit(fitted_on[:300], y[:300])
+    km.save(model.predictor_, tmp_path / "predictor.kmap")
+    predictor = km.load(tmp_path / "predictor.kmap")
+    assert type(predictor) is type(model.predictor_) is not type(model)
+    pages = []
+    for one in (model, predictor):
+        path = tmp_path / f"{type(one).__name__}.html"
+        pages.append(data_of(km.model_report(one, path, X=fitted_on[300:], y=y[300:])))
+    assert pages[0]["shapes"]
+    assert bool(pages[0]["rows"]) == hasattr(model, "explain")
+    of_gam = hasattr(model, "interactions")
+    assert (pages[0]["summary"] is not None) == of_gam
+    assert pages[1]["summary"] is pages[1]["check"] is None
+    if of_gam:  # of which bands are made
+        residual_df = float(model._residual_df.min())
+        assert predictor.residual_df == pytest.approx(residual_df, rel=1e-12)
+    for page in pages:  # what the fit alone knows
+        page["subtitle"] = page["subtitle"].partition(",")[0]
+        page["facts"] = [
+            fact for fact in page["facts"] if fact[1] != "effective degrees of freedom"
+        ]
+        del page["summary"], page["check"]
+    assert pages[0] == pages[1]
+    displays = [
+        ShapeFunctionDisplay.from_model(one, simultaneous=of_gam) for one in (model, predictor)
+    ]
+    assert displays[0].title == displays[1].title == type(model).__name__
+    assert displays[0].score == displays[1].score
+    assert displays[0].classes == displays[1].classes
+    for ours, theirs in zip(*(display.panels for display in displays), strict=True):
+        np.testing.assert_equal(theirs, ours)
+
+
+@pytest.mark.parametrize("kind", ["pairs", "three classes", "SVR", "SVC, pairs"])
+def test_explanations_of_a_predictor_are_those_of_its_estimator(kind, tmp_path):
+    model, (X, y) = clone(PREDICTED[kind]), table()
+    if not hasattr(model, "interactions"):
+        X = pandas.DataFrame({"area": X["area"].fillna(100.0), "floor": 1.0 * X["floor"]})
+    y = np.digitize(y, np.quantile(y, [0.3, 0.7])) if is_classifier(model) else y
+    model.fit(X, y)
+    km.save(model.predictor_, tmp_path / "predictor.kmap")
+    predictor = km.load(tmp_path / "predictor.kmap")
+    for output in (None, 1) if is_classifier(model) else (None,):
+        for k in (0, 7):
+            ours, theirs = (one.explain(X.iloc[[k]], output) for one in (model, predictor))
+            np.testing.assert_equal(vars(theirs), vars(ours))
+    swapped = X.iloc[[0], ::-1]  # columns are found by name
+    assert str(predictor.explain(swapped)) == str(model.explain(X.iloc[[0]]))
+    with pytest.raises(ValueError, match=f"{type(model).__name__}.explain takes one row, got 2"):
+        predictor.explain(X[:2])
+
+
+def test_times_of_a_predictor_are_refused(tmp_path):
+    X, _ = table(100)
+    y = np.column_stack([np.arange(1.0, 101.0), np.arange(100) % 2])
+    model = km.AdditiveSurvival().fit(X, y)
+    with pytest.raises(ValueError, match="y of AdditiveSurvival is for the estimator"):
+        km.model_report(model.predictor_, tmp_path / "m.html", X=X, y=y)
+    data = data_of(km.model_report(model.predictor_, tmp_path / "m.html", X=X))
+    assert data["scale"] == "the log hazard"
+    assert data["rows"]
+
+
+def test_what_is_not_fitted_is_refused(tmp_path):
+    for call in (
+        lambda m: km.model_report(m, tmp_path / "m.html"),
+        ShapeFunctionDisplay.from_model,
+    ):
+        with pytest.raises(NotFittedError):
+            call(km.AdditiveSVR())

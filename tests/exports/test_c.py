@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from c_programs import needs_compiler, run_in_c
-from fitted_examples import MAPS, fitted_map, fitted_model, rows
+from fitted_examples import MAPS, fitted_map, rows
 
 import kernelmaps as km
 from kernelmaps.engine.families import CURVES
@@ -76,10 +76,28 @@ def test_an_additive_model_in_c_gives_the_same_scores(kind, map_name, tmp_path):
     new = rows(20, seed=1)
     scores = model.decision_function(new) if kind == "AdditiveSVC" else model.predict(new)
     got = run_in_c(model, new, tmp_path)
-    bodies = [to_c(what).partition("#ifndef")[2] for what in (model, model.machine_)]
+    bodies = [to_c(what).partition("#ifndef")[2] for what in (model, model.predictor_)]
     assert bodies[0] == bodies[1]
     # The library's own loop keeps weights in float32 or float64 as the data ask for.
     np.testing.assert_allclose(got, np.reshape(scores, got.shape), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("map_name", ["HomogeneousMap", "SplineMap", "AnchorMap"])
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_a_linear_model_on_an_additive_map_in_c_gives_the_same_scores(
+    map_name, n_targets, tmp_path
+):
+    X, new = rows(60), rows(20, seed=1)
+    y = X @ np.arange(6.0 * n_targets).reshape(6, n_targets) ** 2
+    model = km.StreamingRidge(feature_map=fitted_map(map_name)).fit(X, y)
+    predicted = model.predict(new)
+    got = run_in_c(model, new, tmp_path)
+    np.testing.assert_allclose(got, predicted.reshape(got.shape), rtol=1e-9, atol=1e-9)
+    labels = np.arange(60) % (1 + n_targets)
+    classifier = km.StreamingRidgeClassifier(feature_map=fitted_map(map_name)).fit(X, labels)
+    scores = classifier.decision_function(new)
+    got = run_in_c(classifier.predictor_, new, tmp_path)
+    np.testing.assert_allclose(got, scores.reshape(got.shape), rtol=1e-9, atol=1e-9)
 
 
 def test_names_that_are_not_c_are_refused():
@@ -90,5 +108,8 @@ def test_names_that_are_not_c_are_refused():
 def test_unfitted_and_other_things_are_refused():
     with pytest.raises(TypeError, match="not HomogeneousMap"):
         to_c(km.HomogeneousMap())
-    with pytest.raises(TypeError, match="StreamingRidge"):
-        to_c(fitted_model("StreamingRidge"))
+    joint = km.StreamingRidge(feature_map=km.RandomFourierMap(n_components=8))
+    several = km.StreamingRidge(feature_map=[(None, km.SplineMap(4)), (None, km.SplineMap(5))])
+    for model in (joint, several):
+        with pytest.raises(TypeError, match="StreamingRidge has a form in C on one additive map"):
+            to_c(model.fit(rows(60), np.arange(60.0)))

@@ -322,7 +322,7 @@ def test_no_training_row_leaves_the_process(name, way, path):
     assert all(N_ROWS not in array.shape for array in arrays)
     assert not any(row.tobytes() in data for row in X)
     # The bins of a GAM are values, and an SVM keeps ranges of a sample.
-    if name in MODELS and not hasattr(model, "predictor_") and not hasattr(model, "machine_"):
+    if name in MODELS and "predictor_" not in vars(model):
         assert not values_among(arrays, X)
 
 
@@ -404,7 +404,7 @@ def test_partial_fit_goes_on_with_a_saved_model(way, path):
 
 def machine(model):
     """Entries of the fitted object of an additive SVM."""
-    return model["state"]["machine_"]["state"]
+    return model["state"]["predictor_"]["state"]
 
 
 @pytest.mark.parametrize(

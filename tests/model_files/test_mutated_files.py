@@ -69,7 +69,7 @@ def far_band(state, arrays):
 
 
 def huge_weights(state, arrays):
-    arrays["AdditiveSVR.machine_.weights"][:] = 1e308
+    arrays["AdditiveSVR.predictor_.weights"][:] = 1e308
 
 
 @pytest.mark.parametrize(

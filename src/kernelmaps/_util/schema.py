@@ -155,6 +155,8 @@ class array:
         Whether NaN and infinities are refused. NaN is refused in any case.
     least : int
         Smallest length of the named dimensions.
+    increasing : bool
+        Whether each number of a vector must be above the one before.
     """
 
     dtypes: str
@@ -163,6 +165,7 @@ class array:
     high: float | None = None
     finite: bool = True
     least: int = 1
+    increasing: bool = False
 
     def __call__(self, value: Any, where: str, lengths: Lengths) -> None:
         if not isinstance(value, np.ndarray):
@@ -180,6 +183,8 @@ class array:
                 raise SchemaError(f"{where} must be finite, found infinity")
         _check_bounds(smallest.item(), self.low, None, where)
         _check_bounds(largest.item(), None, self.high, where)
+        if self.increasing and not (value[1:] > value[:-1]).all():
+            raise SchemaError(f"{where} must hold increasing numbers")
 
     def _check_shape(self, value: np.ndarray, where: str, lengths: Lengths) -> None:
         names = self.shape.split()

@@ -14,13 +14,14 @@ import typer
 from .._util.arguments import install_hint
 from .._util.display import plain_number, shorten, signed_number, table_of, two_columns
 from .._util.storage import AnyPath
+from ..data.files import has_column_names
 from ..data.reading import column_names
 from ..data.sources import take_rows
 from ..evaluation.model_report import model_report
 from ..export.files import load_with_metadata, open_info
-from ..models.shapes import PairFunction, score_name
+from ..models.shapes import PairFunction, estimator_name, score_name
 from ..plots.panels import PairFunctionDisplay, ShapeFunctionDisplay
-from ..plots.shapes import importance, output_names, sort_by_importance
+from ..plots.shapes import importance, output_names, pair_functions, sort_by_importance
 from . import application as cli
 from .saved_model import SavedModel
 
@@ -110,9 +111,9 @@ def _explain_model(
     display = ShapeFunctionDisplay.from_model(
         model, n_features=n_features, names=names, domain=domain
     )
-    display.title = title = f"{type(model).__name__}: {path}"
-    pairs = getattr(model, "pair_functions_", [])
-    summary = model.summary() if hasattr(model, "predictor_") else None
+    display.title = title = f"{estimator_name(model)}: {path}"
+    pairs = pair_functions(model)
+    summary = model.summary() if hasattr(model, "edf_") else None
     output = _find_output(display.classes, label) or 0
     if as_json:
         outputs = {"outputs": display.classes or ["score"]}
@@ -205,10 +206,10 @@ def _find_output(classes: Sequence[Any] | None, label: str | None) -> int | None
 
 def _explain_row(model: AnyPath, data: AnyPath, row: int, label: str | None, as_json: bool) -> None:
     """What each term of a saved model adds to the score of a row, counted from 0."""
-    saved = SavedModel.load(model)
+    saved = SavedModel.load(model, to_predict=has_column_names(data))
     if not hasattr(saved.model, "explain"):
         raise ValueError(
-            f"{type(saved.model).__name__} does not explain single rows: fit an additive model."
+            f"{estimator_name(saved.model)} does not explain single rows: fit an additive model."
         )
     output, before = _find_output(output_names(saved.model), label), 0
     for rows in saved.blocks(data, exposure="none"):

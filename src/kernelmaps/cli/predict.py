@@ -24,6 +24,7 @@ from .._util.storage import AnyPath, write_json
 from ..data.files import compress_parts, data_suffix, has_column_names
 from ..data.reading import column_names
 from ..models.gam.predictor import warn_beyond
+from ..models.shapes import predictor_of
 from . import application as cli
 from .saved_model import SavedModel, add_article
 
@@ -130,7 +131,7 @@ def predict_rows(
     one = [metadata.get("target") or "prediction"]
     if metadata.get("event"):
         one = ["log_hazard"]
-    predict_with_scale = getattr(getattr(fitted, "predictor_", fitted), "predict_with_scale", None)
+    predict_with_scale = getattr(predictor_of(fitted), "predict_with_scale", None)
     if predict_with_scale is not None:
         one.append("standard_deviation")
     names = [str(item) for item in fitted.classes_] if proba else one

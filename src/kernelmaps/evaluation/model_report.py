@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 import kernelmaps
 
@@ -19,13 +18,14 @@ from .._util.display import plain_number
 from .._util.threads import evenly_spaced
 from ..data.sources import take_rows
 from ..exceptions import OutOfDomainWarning
-from ..models.gam.predictor import warn_without_exposure
-from ..models.shapes import score_name
+from ..models.gam.predictor import AdditivePredictor, warn_without_exposure
+from ..models.shapes import estimator_name, predictor_of, require_fitted, score_name
 from ..plots.panels import PairFunctionDisplay, ShapeFunctionDisplay
 from ..plots.shapes import (
     importance,
     n_features_used,
     output_names,
+    pair_functions,
     shape_functions,
     sort_by_importance,
 )
@@ -66,9 +66,10 @@ def model_report(
 
     Parameters
     ----------
-    model : fitted estimator
+    model : fitted estimator, or the predictor of one
         AdditiveClassifier, AdditiveRegressor, AdditiveSVC, AdditiveSVR, or a ridge model on an
-        additive map, which has no rows explained.
+        additive map, which has no rows explained. A predictor (`predictor_`) has no statistics of
+        the fit: its report is without degrees of freedom, `check()` and `summary()`.
     path : path
         File to write.
     X : frame, array or callable, optional
@@ -111,7 +112,7 @@ def model_report(
     >>> km.model_report(model, report, X=X[200:], y=y[200:]).name
     'model.html'
     """
-    check_is_fitted(model)
+    require_fitted(model)
     if X is None and (y is not None or rows is not None):
         stated = "y" if y is not None else "rows"
         raise ValueError(f"model_report: {stated}= is of the rows of X; pass X=, too.")
@@ -128,8 +129,8 @@ def model_report(
     selected = _select_rows(report_rows, rows)
     data |= {"title": title or data["title"], "rows": _rows(report_rows, selected, names)}
     data["form"] = None  # but of generalised additive models
-    if (predictor := getattr(model, "predictor_", None)) is not None:
-        starts = {k: model.reader_.read(one, "model_report") for k, (one, _) in selected.items()}
+    if isinstance(predictor := predictor_of(model), AdditivePredictor):
+        starts = {k: predictor.reader.read(one, "model_report") for k, (one, _) in selected.items()}
         data["form"] = form_data(predictor, starts)
     return fill_template("model_report.html", data, path)
 
@@ -140,13 +141,13 @@ def _describe(
     """What a report says of a model, and of all rows."""
     model, judged = report_rows.model, report_rows.judged
     functions = ShapeFunctionDisplay(sort_by_importance(shapes)[:_TERMS])
-    pairs = PairFunctionDisplay(sort_by_importance(getattr(model, "pair_functions_", []))[:_TERMS])
-    terms = sort_by_importance([*shapes, *getattr(model, "pair_functions_", [])])
+    pairs = PairFunctionDisplay(sort_by_importance(pair_functions(model))[:_TERMS])
+    terms = sort_by_importance([*shapes, *pairs.pairs])
     scale = score_name(model, target)
     if judged is not None:
         held_out = {"rows": report_rows.n, "scores": judged.scores()}
     return {
-        "title": f"{type(model).__name__}: {target}",
+        "title": f"{estimator_name(model)}: {target}",
         "subtitle": _subtitle(model),
         "scale": scale if scale == target else f"the {scale}",
         "outputs": output_names(model) or [str(getattr(model, "classes_", ["score"])[-1])],
@@ -168,12 +169,15 @@ def _one_block(model: Any, X: Any, y: Any, exposure: Any) -> Blocks:
     refuse_masked("model_report", "y", y)
     if y is not None and len(y) != X.shape[0]:
         raise ValueError(f"model_report: X has {X.shape[0]} rows, y has {len(y)} values.")
-    if exposure is not None and not hasattr(model, "_log_exposure"):
-        raise ValueError(f"model_report: {type(model).__name__} has no exposures; leave it out.")
+    name = estimator_name(model)
+    if exposure is not None and not isinstance(predictor_of(model), AdditivePredictor):
+        raise ValueError(f"model_report: {name} has no exposures; leave it out.")
     if y is not None:
         warn_without_exposure(model, "model_report", exposure)
     exposure = None if exposure is None else np.asarray(exposure, dtype=np.float64)
-    if y is not None and getattr(model, "_is_survival", False):
+    if y is not None and name == "AdditiveSurvival":
+        if not hasattr(model, "_targets_as_columns"):
+            raise ValueError(f"model_report: y of {name} is for the estimator, which reads times.")
         y = model._targets_as_columns(y)
     return lambda: [(X, y, exposure)]
 
@@ -186,7 +190,7 @@ class ReportRows:
 
     Parameters
     ----------
-    model : fitted estimator
+    model : fitted estimator or predictor
     blocks : callable, optional
         Returns blocks of rows, of their targets and of their exposures (None: unknown, or none),
         each time anew.
@@ -234,15 +238,15 @@ class ReportRows:
 
 
 def _subtitle(model: Any) -> str:
-    facts = [type(model).__name__]
+    predictor, facts = predictor_of(model), [estimator_name(model)]
     if getattr(model, "loss", None):
         facts.append(f"loss {model.loss}")
     if getattr(model, "_n_rows", None):
         facts.append(f"fitted on {model._n_rows:,} rows")
-    if getattr(model, "feature_map_", None) is not None:
-        facts.append(f"on {type(model.feature_map_).__name__}")
-    if getattr(model, "predictor_", None) is not None and model.predictor_.edits:
-        facts.append(f"edited after the fit: {'; '.join(model.predictor_.edits)}")
+    if (feature_map := getattr(predictor, "feature_map_", None)) is not None:
+        facts.append(f"on {type(feature_map).__name__}")
+    if edits := getattr(predictor, "edits", ()):
+        facts.append(f"edited after the fit: {'; '.join(edits)}")
     return ", ".join(facts)
 
 
@@ -256,7 +260,7 @@ def _facts(model: Any, held_out: dict[str, Any] | None, is_given: bool) -> list[
             if name in held_out["scores"]:
                 words = METRICS.get(name, name)
                 facts.append([plain_number(held_out["scores"][name], 4), f"{words} {where}"])
-    pairs = len(getattr(model, "pair_functions_", []))
+    pairs = len(pair_functions(model))
     features = n_features_used(model)
     words = f"and {pairs} pair{'s' if pairs > 1 else ''}" if pairs else ""
     facts.append([str(features), f"features {words}".strip()])
@@ -266,7 +270,7 @@ def _facts(model: Any, held_out: dict[str, Any] | None, is_given: bool) -> list[
 
 
 def _summary(model: Any) -> dict[str, Any] | None:
-    if getattr(model, "predictor_", None) is None:
+    if not hasattr(model, "edf_"):  # no GAM, or the predictor of one
         return None
     summary = model.summary()
     return {

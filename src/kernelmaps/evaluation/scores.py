@@ -13,6 +13,7 @@ from ..exceptions import OutOfDomainWarning
 from ..models.gam.training_rows import one_against_rest
 from ..models.losses import LINKS
 from ..models.risk_sets import concordance
+from ..models.shapes import predictor_of
 
 METRICS = {
     "concordance": "concordance index", "d2": "deviance explained", "r2": "R²", "rmse": "RMSE",
@@ -173,9 +174,10 @@ class PredictionScores:
 
     def _deviance_explained(self) -> dict[str, float]:
         """Share of the deviance that predictions explain, of models with a link."""
-        if getattr(self.model, "_link", "identity") == "identity":
+        predictor = predictor_of(self.model)
+        if getattr(predictor, "_link", "identity") == "identity":
             return {}
-        loss, exposure = self.model.loss_, np.concatenate(self._exposure)
+        loss, exposure = predictor.fitted_loss, np.concatenate(self._exposure)
         y, weight, offset = loss.with_exposure(self.truth, np.ones(self.rows), exposure)
         eta = LINKS[loss.link].function(self.predicted / exposure) + offset
         return {"d2": loss.deviance_explained(y, eta, weight, offset)}
@@ -183,10 +185,11 @@ class PredictionScores:
     def check(self, blocks: Iterable[Any]) -> Any:
         """The `check` of a generalised additive model on the first rows, which are read again.
 
-        None for other models, for classes of which one is fitted against the others, and where
-        some targets are of a class that the model does not know.
+        None for other models and predictors, which know no dispersion, for classes of which one is
+        fitted against the others, and where some targets are of a class that the model does not
+        know.
         """
-        if not hasattr(self.model, "check"):
+        if not hasattr(self.model, "edf_"):
             return None
         if self.classes is not None and len(self.model.edf_) > 1:
             return None

@@ -40,10 +40,12 @@ from ..engine.table.layout import (
 )
 from ..engine.table.stored import starts_of
 from ..engine.tabulated import PER_FEATURE, count_curve_sets, n_columns
+from ..maps.base import AdditiveMap
 from ..models.gam.functions import exposure_note, input_names, last_code
 from ..models.gam.predictor import AdditivePredictor
 from ..models.shapes import predictor_of
-from ..models.svm.fitted import AdditiveMachine
+from ..models.streaming.predictor import LinearPredictor
+from ..models.svm.fitted import AdditiveMachine, sum_weighted
 
 __all__ = ["to_c"]
 
@@ -59,8 +61,9 @@ def to_c(
 
     Parameters
     ----------
-    what : fitted AdditiveMap, Design, Spec, GAM, additive SVM, or the predictor of one of these
-        A design is a map of one feature.
+    what : fitted AdditiveMap, Design, Spec, or a model or its predictor
+        A design is a map of one feature. Models are GAMs, additive SVMs, and ridge or lasso models
+        on an additive map.
     name : str
         Name of the function, and prefix of all other names.
     feature_names : sequence of str, optional
@@ -99,7 +102,7 @@ def to_c(
             "to_c: multi_class='ovo', whose votes have no form in C. Train it with 'ovr'."
         )
     labels = _labels(name, model, feature_names)
-    if isinstance(model, AdditivePredictor | AdditiveMachine):
+    if isinstance(model, AdditivePredictor | AdditiveMachine | LinearPredictor):
         return _header(name, what, labels + _model(name, model), note)
     spec, n_features = _spec_of(what)
     if spec.family in _FORMULAS:
@@ -126,16 +129,21 @@ def _labels(name: str, what: Any, feature_names: Sequence[str] | None) -> str:
     return text
 
 
-def _model(name: str, model: AdditivePredictor | AdditiveMachine) -> str:
+def _model(name: str, model: AdditivePredictor | AdditiveMachine | LinearPredictor) -> str:
     if isinstance(model, AdditivePredictor):
         return _table_model(name, model)
-    curve_terms, n_features = model.curve_terms(), model.n_features_in_
-    if curve_terms is not None and curve_terms[0].family in _FORMULAS:
-        spec, weights, offset = curve_terms
-        adding = _curve_add(name, spec, n_features, weights)
-    else:
+    n_features, columns = model.n_features_in_, f"{name.upper()}_COLUMNS"
+    terms = _weighted_map(model) if isinstance(model, LinearPredictor) else model.curve_terms()
+    if terms is None:
+        assert isinstance(model, AdditiveMachine)
         table, offset = model.terms_table()
-        adding = _table_add(name, table, f"{name.upper()}_COLUMNS")
+        adding = _table_add(name, table, columns)
+    else:
+        spec, weights, offset = terms
+        if spec.family in _FORMULAS:
+            adding = _curve_add(name, spec, n_features, weights)
+        else:
+            adding = _table_add(name, sum_weighted(table_of(spec), weights), columns)
     NAME, parts = name.upper(), _array(f"{name}_intercept", offset) + adding
     body = f"""  int d;
   for (d = 0; d < {NAME}_COLUMNS; ++d) out[d] = {name}_intercept[d];
@@ -144,13 +152,29 @@ def _model(name: str, model: AdditivePredictor | AdditiveMachine) -> str:
     return _function(name, n_features, len(offset), parts, body)
 
 
+def _weighted_map(model: LinearPredictor) -> tuple[Spec, np.ndarray, np.ndarray]:
+    """Spec, weights [feature][column][output] and intercepts of a model on an additive map."""
+    part, (coef, intercept) = model.features.parts[0], model.weights
+    is_plain = not model.features.several and part.columns is None and part.axes is None
+    if not (is_plain and isinstance(part.map, AdditiveMap)):
+        raise TypeError(
+            f"to_c: {model.estimator} has a form in C on one additive map of all columns. Use "
+            "kernelmaps.export.onnx for other maps."
+        )
+    widths = part.map._columns_per_feature()
+    weights = np.zeros((len(widths), max(widths), len(coef)))
+    for own, columns in zip(weights, np.split(coef.T, np.cumsum(widths)[:-1]), strict=True):
+        own[: len(columns)] = columns
+    return part.map.spec_, weights, intercept
+
+
 def _spec_of(what: Any) -> tuple[Spec, int]:
     design = hasattr(what, "make_spec")
     spec = what.spec if design else what if isinstance(what, Spec) else getattr(what, "spec_", None)
     if spec is None or spec.family not in (*_FORMULAS, "piecewise"):
         raise TypeError(
             f"to_c exports fitted additive maps, designs and additive models, not "
-            f"{type(what).__name__}. Use kernelmaps.export.onnx for joint maps and ridge models."
+            f"{type(what).__name__}. Use kernelmaps.export.onnx for joint maps."
         )
     if design:
         return spec, 1

@@ -57,11 +57,8 @@ _RECORDS = {
 # Entries of estimators that predict by themselves: these would import scikit-learn. Some entries
 # of streaming models are those of their predictor.
 PREDICTORS = {
-    "AdditiveRegressor": "predictor_",
-    "AdditiveClassifier": "predictor_",
-    "AdditiveSurvival": "predictor_",
-    "AdditiveSVC": "machine_",
-    "AdditiveSVR": "machine_",
+    **dict.fromkeys(("AdditiveRegressor", "AdditiveClassifier", "AdditiveSurvival"), "predictor_"),
+    **dict.fromkeys(("AdditiveSVC", "AdditiveSVR"), "predictor_"),
     **dict.fromkeys(("StreamingRidge", "StreamingRidgeClassifier"), "LinearPredictor"),
     **dict.fromkeys(("StreamingLasso", "StreamingLassoClassifier"), "LinearPredictor"),
 }

@@ -5,12 +5,14 @@ NumPy alone is imported: fitted models of files predict with it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .._util.arguments import refuse_masked
 from .._util.devices import is_foreign, namespace_of, to_host
+from ..data.columns import reorder_columns
 
 
 def sigmoid(scores: Any) -> Any:
@@ -99,7 +101,9 @@ def best_labels(model: Any, scores: Any) -> Any:
 
 
 class PredictsRows:
-    """What fitted objects have that predict without their estimator."""
+    """What fitted objects have that predict without their estimator, whose name they know."""
+
+    estimator: Any
 
     @property
     def classes_(self: Any) -> np.ndarray:
@@ -108,9 +112,28 @@ class PredictsRows:
             raise AttributeError(f"{self.estimator} has no classes")
         return self.classes
 
+    @property
+    def output_names(self: Any) -> list[str]:
+        """What scores are of: the prediction, classes, or pairs of classes."""
+        names = ["prediction"] if self.classes is None else [str(item) for item in self.classes]
+        if self._pairwise:
+            return [f"{names[b]}, not {names[a]}" for a, b in class_pairs(len(names))]
+        return names[1:] if len(names) == 2 else names
+
+    @property
+    def decision_function(self: Any) -> Callable[[Any], np.ndarray]:
+        """Scores of the classes for rows as `predict` takes them; of two classes one column."""
+        _ = self.classes_  # others have no classes to decide for
+
+        def compute_scores(X: Any) -> np.ndarray:
+            scores = self._scores_of_rows(X)
+            return scores[:, 0] if scores.shape[1] == 1 else scores
+
+        return compute_scores
+
     def _native_rows(self: Any, X: Any) -> np.ndarray:
-        """An array of rows as numbers, after its shape was checked."""
-        X = np.ascontiguousarray(X, np.float64)
+        """Rows as numbers, columns of a frame found by name, after their shape was checked."""
+        X = np.ascontiguousarray(reorder_columns(self, X), np.float64)
         if X.shape[1:] != (self.n_features_in_,):
             raise ValueError(
                 f"{self.estimator} is expecting {self.n_features_in_} features, X is {X.shape}."

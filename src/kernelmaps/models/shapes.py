@@ -21,6 +21,7 @@ import numpy as np
 
 from .._util.display import plain_number, signed_number, write_numbers
 from .._util.lazy import scipy
+from .decision import PredictsRows
 
 _LARGEST = 1e3  # critical value that is searched up to: that of few rows and many points
 
@@ -86,8 +87,20 @@ def tabulated_importance(values: np.ndarray, weight: np.ndarray) -> float:
 
 def predictor_of(model: Any) -> Any:
     """The fitted object of an additive or streaming model; of anything else, itself."""
-    names = ("predictor_", "machine_", "_predictor")
-    return next((getattr(model, name) for name in names if hasattr(model, name)), model)
+    return getattr(model, "predictor_", model)
+
+
+def estimator_name(model: Any) -> str:
+    """The class of an estimator, also of the one that a predictor stands for."""
+    return model.estimator if isinstance(model, PredictsRows) else type(model).__name__
+
+
+def require_fitted(model: Any) -> None:
+    """Raise NotFittedError unless an estimator is fitted; predictors always are."""
+    if not isinstance(model, PredictsRows):
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(model)
 
 
 def score_name(model: Any, target: str = "prediction", output: int | None = None) -> str:
@@ -95,22 +108,19 @@ def score_name(model: Any, target: str = "prediction", output: int | None = None
 
     That is of all outputs, or of one of several.
     """
+    model = predictor_of(model)
     classes, link = getattr(model, "classes_", None), getattr(model, "_link", "")
     if getattr(model, "_is_survival", False):
         return "log hazard"
     if classes is None:
         name = {"log": f"logarithm of {target}", "logit": f"log-odds of {target}"}.get(link, target)
-        names = model._output_names() if output else []
-        return names[output] if output else name
+        return model.output_names[output] if output else name
     if link == "cumulative logit":
         return f"log-odds of classes above {classes[0]}"
-    if not link and getattr(model, "loss", "") == "log_loss":  # an additive SVM
-        link = "logit"
     which = "each class"
     if len(classes) == 2 or output is not None:
-        names = classes[1:] if len(classes) == 2 else classes  # of a ridge model
-        names = model._output_names() if hasattr(model, "_output_names") else names
-        which = f"class {names[output or 0]}"
+        names = classes[1:] if len(classes) == 2 else classes  # of other linear models
+        which = f"class {getattr(model, 'output_names', names)[output or 0]}"
     what = {"logit": "log-odds", "softmax": "softmax score"}.get(link, "score")
     return f"{what} of {which}"
 

@@ -12,14 +12,19 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from .._util import storage
 from .._util.arguments import check_count, is_number
 from .._util.display import plain_number, printable, shorten, write_numbers
 from .._util.threads import evenly_spaced
-from ..models.shapes import PairFunction, ShapeFunction, score_name
-from .shapes import output_names, shape_functions, sort_by_importance
+from ..models.shapes import (
+    PairFunction,
+    ShapeFunction,
+    estimator_name,
+    require_fitted,
+    score_name,
+)
+from .shapes import output_names, pair_functions, shape_functions, sort_by_importance
 
 _COLORS = ("#2a6f97", "#d1495b", "#66a182", "#edae49", "#7d5ba6", "#8d6e63", "#00798c", "#b5651d",
            "#6b7a8f", "#c06c84")  # fmt: skip
@@ -271,7 +276,7 @@ class ShapeFunctionDisplay(PanelDisplay):
 
         Parameters
         ----------
-        estimator : additive model, or a ridge model on an additive map
+        estimator : additive model, a ridge model on an additive map, or the predictor of one
             Fitted.
         axes : sequence of matplotlib axes, optional
             One for each function; a new figure by default.
@@ -304,7 +309,7 @@ class ShapeFunctionDisplay(PanelDisplay):
 
         Parameters
         ----------
-        estimator : additive model, or a ridge model on an additive map
+        estimator : additive model, a ridge model on an additive map, or the predictor of one
             Fitted.
         features : sequence of int or str, optional
             Which ones, by number or by name; by default the `n_features` most important, in that
@@ -328,7 +333,7 @@ class ShapeFunctionDisplay(PanelDisplay):
         ShapeFunctionDisplay
             The display; call `plot`.
         """
-        check_is_fitted(estimator)
+        require_fitted(estimator)
         if names is not None:
             count = getattr(estimator, "n_features_in_", None)
             _require(len(names) == count, f"names (of all {count} features)", names)
@@ -342,7 +347,7 @@ class ShapeFunctionDisplay(PanelDisplay):
             selected = [shape.derivative() for shape in selected if shape.has_derivative]
             _require(len(selected) > 0, "derivative (of functions without a slope)", derivative)
         return cls(
-            selected, output_names(estimator), title=type(estimator).__name__,
+            selected, output_names(estimator), title=estimator_name(estimator),
             score=score_name(estimator), simultaneous=simultaneous, check=check,
         )  # fmt: skip
 
@@ -509,7 +514,7 @@ class PairFunctionDisplay(PanelDisplay):
 
         Parameters
         ----------
-        estimator : AdditiveClassifier or AdditiveRegressor
+        estimator : AdditiveClassifier or AdditiveRegressor, or the predictor of one
             Fitted with `interactions`.
 
         Returns
@@ -517,15 +522,16 @@ class PairFunctionDisplay(PanelDisplay):
         PairFunctionDisplay
             The display; call `plot`.
         """
-        check_is_fitted(estimator)
-        if not estimator.pair_functions_:
+        require_fitted(estimator)
+        pairs = pair_functions(estimator)
+        if not pairs:
             raise ValueError(
-                f"PairFunctionDisplay: this {type(estimator).__name__} has no pairs; fit it with "
+                f"PairFunctionDisplay: this {estimator_name(estimator)} has no pairs; fit it with "
                 "interactions='auto' or a list of pairs."
             )
         names = output_names(estimator)  # the last one's is drawn
         score = score_name(estimator, output=len(names) - 1 if names else None)
-        return cls(estimator.pair_functions_, type(estimator).__name__, score)
+        return cls(pairs, estimator_name(estimator), score)
 
     def plot(self, axes: Any = None, *, columns: int = 3) -> PairFunctionDisplay:
         """Draw the heat maps, all on the same colour scale, which ends at `limits`.

@@ -13,11 +13,19 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from .._util.sparse import dense
 from ..maps.base import AdditiveMap
-from ..models.shapes import PairFunction, ShapeFunction, tabulated_importance
+from ..models.gam import summary
+from ..models.gam.predictor import AdditivePredictor
+from ..models.shapes import (
+    PairFunction,
+    ShapeFunction,
+    estimator_name,
+    predictor_of,
+    require_fitted,
+    tabulated_importance,
+)
 
 _POINTS = 60
 _BINS = 24
@@ -30,9 +38,9 @@ def shape_functions(
 
     Parameters
     ----------
-    model : estimator
-        An additive model, a search over such models, or a linear model on an additive map that has
-        `feature_map_` and `coef_` (StreamingRidge, …).
+    model : estimator or predictor
+        An additive model, or a linear model on an additive map that has `feature_map_` and `coef_`
+        (StreamingRidge, …).
     names : sequence of str, optional
         Names of all features; by default those seen in `fit`.
     domain : (low, high), optional
@@ -43,9 +51,11 @@ def shape_functions(
     list of ShapeFunction
         One for each feature, as arrays.
     """
-    check_is_fitted(model)
-    if hasattr(model, "shape_functions_"):
-        shapes = model.shape_functions_
+    require_fitted(model)
+    owner, model = estimator_name(model), predictor_of(model)
+    is_gam = isinstance(model, AdditivePredictor)
+    if is_gam or hasattr(model, "shape_functions_"):
+        shapes = summary.shape_functions(model) if is_gam else model.shape_functions_
         if names is None:
             return shapes
         return [replace(shape, name=str(new)) for shape, new in zip(shapes, names, strict=True)]
@@ -53,12 +63,13 @@ def shape_functions(
     if not isinstance(feature_map, AdditiveMap) or coef is None:
         on = "" if feature_map is None else f" on {type(feature_map).__name__}"
         raise ValueError(
-            f"{type(model).__name__}{on} is not a sum of functions of one feature, so that it "
+            f"{owner}{on} is not a sum of functions of one feature, so that it "
             "cannot be drawn. Fit an additive model, or a ridge model on an additive map."
         )
     if names is None:
         fitted_names = getattr(feature_map, "feature_names_in_", None)
-        names = getattr(model, "feature_names_in_", fitted_names)
+        names = getattr(model, "feature_names_in_", None)
+        names = fitted_names if names is None else names
     # All features are moved at once: as each acts on its own columns alone, row i of the grid gives
     # every feature its own i-th value. Means and densities are taken over the domain.
     coef, d = np.atleast_2d(coef), feature_map.n_features_in_
@@ -82,6 +93,12 @@ def shape_functions(
         total = tabulated_importance(at_data, density)
         shapes.append(ShapeFunction(name, grid[:, j], values, edges, density, importance=total))
     return shapes
+
+
+def pair_functions(model: Any) -> list[PairFunction]:
+    """The functions of pairs of a generalised additive model; others have none."""
+    model = predictor_of(model)
+    return summary.pair_functions(model) if isinstance(model, AdditivePredictor) else []
 
 
 def importance(shape: ShapeFunction | PairFunction) -> float:
@@ -114,21 +131,19 @@ def output_names(model: Any) -> list[str] | None:
 
     One against one, they are the pairs of classes; of a mean and its scale, both.
     """
-    predictor = getattr(model, "predictor_", None)
-    if predictor is not None:
-        return predictor.output_names if len(predictor.intercept) > 1 else None
-    if getattr(model, "_pairwise", False):
-        return model._output_names()
-    classes = getattr(model, "classes_", None)
-    return None if classes is None or len(classes) <= 2 else [str(item) for item in classes]
+    model = predictor_of(model)
+    classes = getattr(model, "classes_", ())
+    names = getattr(model, "output_names", classes if len(classes) > 2 else ())
+    return [str(name) for name in names] if len(names) > 1 else None
 
 
 def n_features_used(model: Any) -> int:
     """Number of features in the terms of a model; a date, which has several terms, is one."""
-    reader = getattr(model, "reader_", None)
+    model = predictor_of(model)
+    reader = getattr(model, "reader", None)
     if reader is None:
         return int(model.n_features_in_)
-    names = {reader.feature_names[j] for term in model.predictor_.terms for j in term.columns}
+    names = {reader.feature_names[j] for term in model.terms for j in term.columns}
     return sum(not names.isdisjoint(column.features) for column in reader.columns)
 
 

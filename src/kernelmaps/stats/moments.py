@@ -630,7 +630,7 @@ class _Composite(Statistics):
     """Base of the tuples of moments: subclasses say how a block is split."""
 
     _state: ClassVar[schema.State] = schema.State(
-        {"parts": schema.many(schema.instance((Moments,)), least=1)}
+        {"parts": schema.many(schema.instance((Moments,)), "parts", least=1)}
     )
     widths: Sequence[int] = ()  # of groups of columns, where these are what is split
 
@@ -761,12 +761,7 @@ class KernelMoments(_Composite):
         Columns of each group.
     """
 
-    _state = _Composite._state.extended({"widths": schema.many(schema.integer(0))})
-
-    def _check_state(self) -> None:
-        super()._check_state()
-        if len(self.widths) != len(self.parts):
-            raise schema.SchemaError("KernelMoments: 'widths' and 'parts' have different lengths")
+    _state = _Composite._state.extended({"widths": schema.many(schema.integer(0), "parts")})
 
     def _split(self, Z: Any, y: Any, w: Any, start: int) -> list[tuple[Any, Any, Any]]:
         ends = np.cumsum(self.widths)

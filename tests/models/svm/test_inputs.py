@@ -104,6 +104,6 @@ def test_estimators_are_composed(cls, most):
     assert len(ours) <= 4
     X, y = rows()
     model = cls().fit(X, y)
-    scores = model.machine_.scores(X)[:, 0]
+    scores = model.predictor_.scores(X)[:, 0]
     expected = model.decision_function(X) if cls is km.AdditiveSVC else model.predict(X)
     np.testing.assert_array_equal(scores, expected)

@@ -46,8 +46,8 @@ def test_terms_are_those_of_the_pairs(flowers):
     model = km.AdditiveSVC(multi_class="ovo", random_state=0).fit(X, y)
     scores = model.eval_terms(X).sum(axis=1) + model.intercept_
     np.testing.assert_allclose(count_votes(scores, 3), model.decision_function(X), atol=1e-9)
-    assert model._output_names()[0] == "versicolor, not setosa"
-    assert output_names(model) == model._output_names()
+    assert model.predictor_.output_names[0] == "versicolor, not setosa"
+    assert output_names(model) == model.predictor_.output_names
     assert len(model.shape_functions_) == 4
     assert model.shape_functions_[0].values.shape[1] == 3
 
@@ -66,5 +66,5 @@ def test_a_pair_without_rows_has_no_weights(seed):
     X, y = four_classes(seed)
     weight = (y < 12).astype(float)  # two of the classes do not count
     model = km.AdditiveSVC(multi_class="ovo", random_state=0).fit(X, y, weight)
-    assert not model.machine_.weights[:, :, -1].any()
+    assert not model.predictor_.weights[:, :, -1].any()
     assert np.mean(model.predict(X[weight > 0]) == y[weight > 0]) > 0.9

@@ -56,7 +56,7 @@ def trained(case, seed):
     X, y = data(seed, classes, d=67)  # four groups of up to sixteen values, and some left over
     X = convert(np.where(X < 0.2, 0, X))
     model = km.AdditiveSVC(feature_map, **ONE).fit(X, y)
-    terms = model.machine_._summed_table(X)
+    terms = model.predictor_._summed_table(X)
     assert terms.bins.binning == kind
     assert terms.outputs == (1 if classes == 2 else classes)
     return model, 2 * X - 0.7 if case == "extrapolated" else X  # several bins beyond both ends
@@ -68,8 +68,8 @@ def sum_terms(machine, X):
 
 
 def check_sums_of_terms(model, X):
-    found, single = model.machine_.scores(X), model.machine_.precision(X) is np.float32
-    expected = sum_terms(model.machine_, X)
+    found, single = model.predictor_.scores(X), model.predictor_.precision(X) is np.float32
+    expected = sum_terms(model.predictor_, X)
     np.testing.assert_allclose(found, expected, atol=2e-5 if single else 1e-11)
     if not sparse.issparse(X):
         terms = model.eval_terms(X).reshape(*X.shape, -1).sum(axis=1) + model.intercept_
@@ -93,11 +93,11 @@ def test_vectors_cover_every_shape(bases, dtype, seed):
     for width in (1, 7, 8, 16, 17, d):
         own = np.ascontiguousarray(X[:, :width])
         model = km.AdditiveSVC(km.SplineMap(bases), **ONE).fit(own, y)
-        expected = sum_terms(model.machine_, own)
+        expected = sum_terms(model.predictor_, own)
         for rows in (1, 7, 8, 9, 16, 33, 65, n):
-            found = model.machine_.scores(own[n - rows :])
+            found = model.predictor_.scores(own[n - rows :])
             nothing = np.zeros((rows, 1))  # values that fill up a vector are not outside the domain
-            add_sums(model.machine_._summed_table(own), own[n - rows :], nothing, 1)
+            add_sums(model.predictor_._summed_table(own), own[n - rows :], nothing, 1)
             np.testing.assert_allclose(
                 found, expected[n - rows :], atol=2e-5 if dtype is np.float32 else 1e-11
             )
@@ -136,8 +136,8 @@ def test_stored_values_outside_the_domain_are_clipped(case, seed):
     far.data = np.where(np.arange(X.nnz) % 2, 1e3, -1e3)
     clipped = far.copy()
     clipped.data = np.clip(far.data, low[X.indices], high[X.indices])
-    zeros = np.zeros((2, X.shape[0], model.machine_.n_outputs))
-    terms = model.machine_._summed_table(X)
+    zeros = np.zeros((2, X.shape[0], model.predictor_.n_outputs))
+    terms = model.predictor_._summed_table(X)
     add_sums(terms, far, zeros[0], 1)
     add_sums(terms, clipped, zeros[1], 1)
     np.testing.assert_allclose(*zeros, atol=1e-9)
@@ -247,10 +247,10 @@ def test_float32_positions_are_bounded_where_they_may_be_anywhere(seed, begin, w
     with np.errstate(over="ignore"):
         single = np.clip(X, -3.4e38, 3.4e38).astype(np.float32)
     model = km.AdditiveSVC(km.SplineMap(200), **ONE).fit(X, y)
-    terms = model.machine_._summed_table(single)
+    terms = model.predictor_._summed_table(single)
     with np.errstate(all="ignore"):
         found = np.zeros((len(X), 1))
         add_sums(terms, single, found, 1)
     if width < 1e50:  # float32 does not reach farther
-        scores = sum_terms(model.machine_, single)
-        np.testing.assert_allclose(found + model.machine_.offset, scores, atol=1e-3)
+        scores = sum_terms(model.predictor_, single)
+        np.testing.assert_allclose(found + model.predictor_.offset, scores, atol=1e-3)

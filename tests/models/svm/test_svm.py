@@ -119,8 +119,8 @@ def test_weights_and_scores_are_those_of_stored_features(feature_map, convert, s
     Z = model.feature_map_.transform(X)
     Z = (Z.toarray() if sparse.issparse(Z) else Z).astype(np.float64)
     w = Z.T @ model.dual_coef_[:, 0]
-    f = Z @ w + model.machine_.offset[0]
-    single = model.machine_.precision(X) is np.float32
+    f = Z @ w + model.predictor_.offset[0]
+    single = model.predictor_.precision(X) is np.float32
     atol = 1e-3 if single else 1e-8
     np.testing.assert_allclose(model.decision_function(X), f, atol=atol)
     slack = np.maximum(1 - (2 * y - 1) * f, 0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
@@ -35,7 +35,6 @@ from ..._util.schema import SchemaError, State, array, boolean, instance, intege
 from ..._util.sparse import check_sparse
 from ..._util.threads import limit_blas
 from ...data.columns import Column, is_frame, is_series, without_named
-from ...data.dates import date_of
 from ...data.files import open_table
 from ...data.sources import Source
 from ...data.table_reader import ReadingNotes, TableReader, numbers_rows
@@ -151,10 +150,6 @@ class GeneralizedAdditiveModel(BaseEstimator):
             f"{type(self).__name__}: only models of one number and of classes are compared with "
             "rows: leave out X and y."
         )
-
-    def _output_names(self) -> list[str]:
-        """Names of the outputs: "prediction", or classes."""
-        return self.predictor_.output_names
 
     def _joint_loss(self, design: AdditiveDesign) -> JointLoss | None:
         """The loss of all outputs together; None if each is fitted by itself."""
@@ -598,7 +593,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     @property
     def term_names_(self) -> list[str]:
         """Names of the terms, in the order of `eval_terms`."""
-        return [term.name for term in self._model.terms]
+        return self._model.term_names_
 
     @property
     def covariance_(self) -> np.ndarray:
@@ -635,8 +630,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
     @property
     def shape_functions_(self) -> list[ShapeFunction]:
         """The functions of single columns on a grid, with standard errors."""
-        residual_df = float(self._residual_df.min())
-        return shape_functions(self._model, self.reader_.value_names, residual_df)
+        return shape_functions(self._model)
 
     @property
     def pair_functions_(self) -> list[PairFunction]:
@@ -645,7 +639,7 @@ class GeneralizedAdditiveModel(BaseEstimator):
         Their means are zero for each value of either column, but for what chance explains. Surfaces
         are here, too, on a grid: cells far from all rows have no density.
         """
-        return pair_functions(self._model, self.reader_.value_names)
+        return pair_functions(self._model)
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -662,14 +656,14 @@ class GeneralizedAdditiveModel(BaseEstimator):
             Prints as text; notebooks show it as HTML; `to_frame` has the numbers.
         """
         model, loss = self._model, self.loss_
-        names, errors = self._output_names(), model.posterior.intercept_errors
+        names, errors = model.output_names, model.posterior.intercept_errors
         intercepts = [
             f"{plain_number(value, 4)} (se {plain_number(error, 2)})"
             for value, error in zip(model.intercept, errors, strict=True)
         ]
         if len(names) > 1:
             intercepts = [f"{name} {text}" for name, text in zip(names, intercepts, strict=True)]
-        elif (mean := self._mean_of(model.intercept)) is not None:
+        elif (mean := model.mean_of(model.intercept)) is not None:
             what = "probability" if self._of_labels else "mean"
             intercepts.append(f"{what} {plain_number(mean, 4)}")
         facts = {
@@ -849,41 +843,8 @@ class GeneralizedAdditiveModel(BaseEstimator):
         Explanation
             Prints as text; `plot` draws it as bars.
         """
-        owner, columns = type(self).__name__, self._columns(x)
-        if len(columns[0]) != 1:
-            raise ValueError(
-                f"{owner}.explain takes one row, got {len(columns[0])}: X.iloc[[0]] or X[:1]."
-            )
-        values = self.predictor_.contributions(columns)[0]
-        scores = self.predictor_.intercept + values.sum(axis=0)
-        best = int(np.argmax(scores)) if self._of_labels else 0
-        k = best if output is None else output
-        names, dates = self.reader_.value_names, self.reader_.trends
-        cells = [
-            _describe_first_cell(column, names.get(column.name, {}), column.name in dates)
-            for column in columns
-        ]
-        cells_by_term = [
-            ", ".join(cells[j] for j in term.columns) for term in self.predictor_.terms
-        ]
-        return Explanation(
-            self.term_names_, cells_by_term, values[:, k], float(self.predictor_.intercept[k]),
-            float(scores[k]), self._output_names()[k], self.predictor_.errors(columns)[0, :, k],
-            score_name(self, output=k), self._mean_of(scores, k),
-        )  # fmt: skip
-
-    def _mean_of(self, scores: np.ndarray, k: int = 0) -> float | None:
-        """The probability or prediction of scores, if it is another number than that of output k.
-
-        Of ordered classes it is that of being above the lowest one.
-        """
-        if self._of_labels:
-            probabilities = self.predictor_.probabilities(scores[None])[0]
-            of_class = probabilities[k] if len(scores) > 1 else 1 - probabilities[0]
-            return float(of_class)
-        if self._link == "identity" or k > 0:
-            return None
-        return float(self.predictor_.predictions(scores[None])[0])
+        columns = self._columns(x)  # which says first if the model is not fitted
+        return self.predictor_.explain_columns(columns, output)
 
     def _check_state(self) -> None:
         """Take what was loaded from the fitted object; SchemaError if it is of another model."""
@@ -905,13 +866,3 @@ class GeneralizedAdditiveModel(BaseEstimator):
         tags.input_tags.allow_nan = tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
-
-
-def _describe_first_cell(column: Column, names: Mapping[float, str], is_date: bool) -> str:
-    """The first cell of a column as text: a level, a date, a number, or the name that it has."""
-    if column.is_category:
-        return column.levels[column.codes[0]] if column.codes[0] >= 0 else "missing"
-    value = column.values[0]
-    if np.isnan(value):
-        return "missing"
-    return date_of(value) if is_date else names.get(value // 1, plain_number(value))

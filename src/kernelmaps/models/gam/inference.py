@@ -94,12 +94,14 @@ def build_predictor(
         or max(float(fit.edf[span].sum()) for fit in model.fits) >= PAIRS.min_edf
     ]
     outputs, penalties = [], Penalties.from_bases(model.design.bases)
+    residual_df = np.inf
     fits, effects = separate_levels(model)
     if model.joint is not None:
         losses = [model.joint.loss] * len(fits)
     for k, (loss, all_coefficients) in enumerate(zip(losses, model.fits, strict=True)):
         df = max(n - float(all_coefficients.edf.sum()), 1.0)
         df = df if loss.estimates_dispersion else np.inf
+        residual_df = min(residual_df, df)
         of_levels = effects[k] if effects else None
         penalty = penalties.diagonal(all_coefficients.rho)[: len(fits[k].beta)]
         outputs.append(_Output.from_fit(slices, fits[k], df, penalty, of_levels, not loss.of_times))
@@ -116,7 +118,9 @@ def build_predictor(
     )
     intercept = np.array([fit.beta[0] for fit in fits]) + location
     posterior = _posterior(slices, fits, effects, unseen, model.joint)
-    return AdditivePredictor(reader, books, terms, intercept, posterior, loss_given, classes)
+    return AdditivePredictor(
+        reader, books, terms, intercept, posterior, loss_given, classes, residual_df=residual_df
+    )
 
 
 @dataclass(frozen=True)

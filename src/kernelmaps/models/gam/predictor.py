@@ -1,9 +1,9 @@
 """The fitted object of a GAM: how columns are read, the terms at their codes, and the posterior.
 
-Estimators hold it and delegate to it, files store it, and `kernelmaps predict`, the exports and the
-explanations take it. It needs NumPy alone to be loaded and to score a few rows of numbers, and
-pyarrow for tables. A command that predicts few rows would otherwise
-spend most of its time on imports.
+Estimators hold it and delegate to it, files store it, and `kernelmaps predict`, the exports, plots,
+reports and explanations take it. It needs NumPy alone to be loaded and to score a few rows of
+numbers, and pyarrow for tables. A command that predicts few rows would otherwise spend most of its
+time on imports.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._util.arguments import argument, parameter
+from ..._util.display import plain_number
 from ..._util.schema import (
     SchemaError,
     array,
@@ -35,12 +36,13 @@ from ..._util.schema import (
 )
 from ..._util.threads import cached_property, row_blocks
 from ...data.columns import Column
+from ...data.dates import date_of
 from ...data.table_reader import TableReader
 from ...engine.apply import MAX_READABLE, apply_table
 from ...exceptions import OutOfDomainWarning
 from ..decision import PredictsRows
 from ..losses import GAM, LOSSES, Loss, find_loss
-from ..shapes import tabulated_importance
+from ..shapes import Explanation, score_name, tabulated_importance
 from .codebooks import Codebook
 from .functions import (
     TermFunctions,
@@ -57,7 +59,7 @@ _MAX_READABLE_OF_FILE = 2**23
 _NAMED_COLUMNS = 5  # in a warning
 _MAX_CONDITION = 1e15  # of the equations of a surface, whose knots are no rounding errors apart
 _BY_CODE = either((array("f8", "codes outputs"), array("f8", "codes second outputs")))
-_POSITIONS = either((array("f8", "_", least=0), array("f8", "_ 2")))
+_POSITIONS = either((array("f8", "_", least=0, increasing=True), array("f8", "_ 2")))
 
 
 @record
@@ -132,7 +134,7 @@ class FittedTerm:
     n_functions: int = saved(integer(0), default=0)
     extrapolation: str = saved(text(("constant", "linear")), default="constant")
     period: float = saved(number(low=0), default=0.0)
-    level_sd: np.ndarray | None = saved(optional(array("f8", "_ outputs", low=0)), default=None)
+    level_sd: np.ndarray | None = saved(optional(array("f8", "3 outputs", low=0)), default=None)
 
     def _check_state(self) -> None:
         where, is_pair = f"the term {self.name!r}", self.kind == "pair"
@@ -151,7 +153,6 @@ class FittedTerm:
             and [len(part) for part in self.main_parts] in ([], [*map(len, self.coarse)])
             and len(self.linear) in (0, n_sides)
             and (increments is None or n_columns == 1)
-            and (self.level_sd is None or len(self.level_sd) == 3)
             and (increments is None or len(increments) == max(len(self.values) - 2, 0))
         )
         if not valid:
@@ -162,8 +163,8 @@ class FittedTerm:
             if codes.max() >= size:
                 raise SchemaError(f"{where} has coarse codes of other cells")
         for size, nodes in zip(shape, () if is_surface else self.positions):
-            if nodes.shape not in ((0,), (size - 1,)) or (np.diff(nodes) <= 0).any():
-                raise SchemaError(f"the positions of {where} are not in order")
+            if nodes.shape not in ((0,), (size - 1,)):
+                raise SchemaError(f"the positions of {where} are of other cells")
 
     @cached_property
     def spline_coefficients(self) -> np.ndarray:
@@ -386,6 +387,8 @@ class AdditivePredictor(PredictsRows):
         Labels of a classifier.
     edits : tuple of str
         What was changed after the fit, in words.
+    residual_df : float
+        Residual degrees of freedom of the standard errors; infinity where the dispersion is known.
     """
 
     reader: TableReader = saved(instance((TableReader,)))
@@ -396,6 +399,7 @@ class AdditivePredictor(PredictsRows):
     loss: str | Loss = saved(either((instance((Loss,)), text())))
     classes: np.ndarray | None = saved(optional(distinct_labels), default=None)
     edits: tuple[str, ...] = saved(several(text()), default=())
+    residual_df: float = saved(number(low=0, finite=False), default=np.inf)
 
     def _check_state(self) -> None:
         _ = self.fitted_loss  # an unknown one is refused
@@ -476,7 +480,7 @@ class AdditivePredictor(PredictsRows):
 
     def predict(self, X: Any, *, exposure: Any = None) -> np.ndarray:
         """Predict f(x), the exposure times exp(f(x)), or classes for the rows of a table."""
-        predictions = self.predictions(self._scores_of_table(X))
+        predictions = self.predictions(self._scores_of_rows(X))
         if exposure is None:
             return predictions
         check_exposure_has_use(self.fitted_loss)
@@ -486,7 +490,7 @@ class AdditivePredictor(PredictsRows):
     def predict_proba(self) -> Callable[[Any], np.ndarray]:
         """Probabilities of the classes, in the order of `classes_`, for the rows of a table."""
         _ = self.classes_  # others have no probabilities
-        return lambda X: self.probabilities(self._scores_of_table(X))
+        return lambda X: self.probabilities(self._scores_of_rows(X))
 
     @property
     def predict_with_scale(self) -> Callable[..., np.ndarray]:
@@ -497,7 +501,7 @@ class AdditivePredictor(PredictsRows):
         def predict(X: Any, *, exposure: Any = None) -> np.ndarray:
             if exposure is not None:
                 check_exposure_has_use(self.fitted_loss)
-            scores = self._scores_of_table(X)
+            scores = self._scores_of_rows(X)
             return np.column_stack([self.predictions(scores), np.exp(scores[:, 1])])
 
         return predict
@@ -517,7 +521,7 @@ class AdditivePredictor(PredictsRows):
         """Rows of tables so far with values beyond the training rows; see `count_beyond`."""
         return Counter()
 
-    def _scores_of_table(self, X: Any) -> np.ndarray:
+    def _scores_of_rows(self, X: Any) -> np.ndarray:
         columns = self.reader.read(X, self.estimator)
         self.rows_beyond.update(self.count_beyond(columns))
         state = vars(self)  # values of functions, for all rows so far
@@ -545,6 +549,54 @@ class AdditivePredictor(PredictsRows):
                 name = f"{name!r} (goes on with its slope)" if name in sloped else repr(name)
                 counts[name] = int(np.sum((values < low) | (values > high)))
         return +counts
+
+    # -- what it says -----------------------------------------------------------------------------
+
+    @property
+    def term_names_(self) -> list[str]:
+        """Names of the terms."""
+        return [term.name for term in self.terms]
+
+    def explain(self, x: Any, output: int | None = None) -> Explanation:
+        """Explain one row of a table, as the estimator does."""
+        columns = self.reader.read(x, self.estimator)
+        warn_beyond(self.estimator, self.count_beyond(columns), stacklevel=2)
+        return self.explain_columns(columns, output)
+
+    def explain_columns(self, columns: Sequence[Column], output: int | None = None) -> Explanation:
+        """Explain one row, by default the score of the class that is predicted."""
+        if len(columns[0]) != 1:
+            raise ValueError(
+                f"{self.estimator}.explain takes one row, got {len(columns[0])}: X.iloc[[0]] or "
+                "X[:1]."
+            )
+        values = self.contributions(columns)[0]
+        scores = self.intercept + values.sum(axis=0)
+        best = 0 if self.classes is None else int(np.argmax(scores))
+        k = best if output is None else output
+        names, dates = self.reader.value_names, self.reader.trends
+        cells = [
+            _describe_first_cell(column, names.get(column.name, {}), column.name in dates)
+            for column in columns
+        ]
+        cells_by_term = [", ".join(cells[j] for j in term.columns) for term in self.terms]
+        return Explanation(
+            self.term_names_, cells_by_term, values[:, k], float(self.intercept[k]),
+            float(scores[k]), self.output_names[k], self.errors(columns)[0, :, k],
+            score_name(self, output=k), self.mean_of(scores, k),
+        )  # fmt: skip
+
+    def mean_of(self, scores: np.ndarray, k: int = 0) -> float | None:
+        """The probability or prediction of scores, if it is another number than that of output k.
+
+        Of ordered classes it is that of being above the lowest one.
+        """
+        if self.classes is not None:
+            probabilities = self.probabilities(scores[None])[0]
+            return float(probabilities[k] if len(scores) > 1 else 1 - probabilities[0])
+        if self._link == "identity" or k > 0:
+            return None
+        return float(self.predictions(scores[None])[0])
 
     # -- scores and contributions -----------------------------------------------------------------
 
@@ -747,6 +799,16 @@ class AdditivePredictor(PredictsRows):
             gram = gram + (design - shift).T @ (design - shift)
         gram = np.asarray(gram) / len(columns[0])
         return gram[1:, 1:] - np.outer(gram[0, 1:], gram[0, 1:])
+
+
+def _describe_first_cell(column: Column, names: Mapping[float, str], is_date: bool) -> str:
+    """The first cell of a column as text: a level, a date, a number, or the name that it has."""
+    if column.is_category:
+        return column.levels[column.codes[0]] if column.codes[0] >= 0 else "missing"
+    value = column.values[0]
+    if np.isnan(value):
+        return "missing"
+    return date_of(value) if is_date else names.get(value // 1, plain_number(value))
 
 
 # -- losses and exposures, for estimators, too ----------------------------------------------------

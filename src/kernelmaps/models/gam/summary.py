@@ -21,8 +21,6 @@ PAIRS_NOTE = (
 )
 _DENSITY_BINS = 24  # of the histogram below a curve
 _SURFACE_SIDE = 40  # points of the grid of a surface along each column
-ValueNames = Mapping[str, Mapping[float, str]]
-"""Names of the values of some columns, such as weekdays."""
 
 
 def align_cells(lines: Sequence[Sequence[str]], n_left: int) -> list[str]:
@@ -166,24 +164,22 @@ def _level_sds(model: AdditivePredictor) -> list[tuple[str, np.ndarray]]:
     return [(term.name, term.level_sd) for term in model.terms if term.level_sd is not None]
 
 
-def shape_functions(
-    model: AdditivePredictor, names: ValueNames, residual_df: float
-) -> list[ShapeFunction]:
-    """The functions of single columns; the degrees of freedom are those of their errors."""
+def shape_functions(model: AdditivePredictor) -> list[ShapeFunction]:
+    """The functions of single columns."""
     books = [
         (term, model.books[term.columns[0]]) for term in model.pure_terms if len(term.columns) == 1
     ]
-    ordered = model.reader.ordered
+    names, ordered = model.reader.value_names, model.reader.ordered
     return [
-        _shape(term, book, names.get(book.name, {}), residual_df, book.name in ordered)
+        _shape(term, book, names.get(book.name, {}), model.residual_df, book.name in ordered)
         for term, book in books
     ]
 
 
-def pair_functions(model: AdditivePredictor, names: ValueNames) -> list[PairFunction]:
+def pair_functions(model: AdditivePredictor) -> list[PairFunction]:
     """The functions of pairs, and surfaces on a grid."""
     return [
-        _pair(term, model, names) if term.coarse else _surface(t, model)
+        _pair(term, model) if term.coarse else _surface(t, model)
         for t, term in enumerate(model.pure_terms)
         if len(term.columns) == 2
     ]
@@ -216,8 +212,8 @@ def _shape(
     )  # fmt: skip
 
 
-def _pair(term: FittedTerm, model: AdditivePredictor, names: ValueNames) -> PairFunction:
-    labels, used = [], []
+def _pair(term: FittedTerm, model: AdditivePredictor) -> PairFunction:
+    names, labels, used = model.reader.value_names, [], []
     for axis, (coarse, column) in enumerate(zip(term.coarse, term.columns, strict=True)):
         with_rows = np.flatnonzero(term.counts.sum(axis=1 - axis) > 0)
         used.append(with_rows)

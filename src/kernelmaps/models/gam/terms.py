@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from ..._util.arguments import is_number
-from ..._util.schema import State, anything
+from ..._util.schema import anything, record, saved
 from ...data.table_reader import TableReader
 from .codebooks import Codebook
 
@@ -23,7 +23,7 @@ SHAPES = ("increasing", "decreasing", "convex", "concave")
 MAX_AUTO_PAIRS = 40  # that interactions="auto" looks for
 
 
-@dataclass(frozen=True)
+@record
 class Term:
     """One function of one column, or a surface of two.
 
@@ -68,18 +68,13 @@ class Term:
     'periodic'
     """
 
-    _state: ClassVar[State] = State(
-        dict.fromkeys(("column", "kind", "n_bases", "order", "knots", "period"), anything),
-        {"extrapolation": anything},
-    )
-
-    column: Any
-    kind: str = "auto"
-    n_bases: int | None = None
-    order: int = 2
-    knots: str = "auto"
-    period: float | None = None
-    extrapolation: str = "auto"
+    column: Any = saved(anything)
+    kind: str = saved(anything, default="auto")
+    n_bases: int | None = saved(anything, default=None)
+    order: int = saved(anything, default=2)
+    knots: str = saved(anything, default="auto")
+    period: float | None = saved(anything, default=None)
+    extrapolation: str = saved(anything, default="auto")
 
     def _check_state(self) -> None:
         self.check("file")

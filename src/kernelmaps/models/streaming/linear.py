@@ -488,7 +488,7 @@ class StreamingLinear(BaseEstimator):
         return self._solution
 
     @property
-    def _predictor(self) -> LinearPredictor:
+    def predictor_(self) -> LinearPredictor:
         """The fitted object."""
         return LinearPredictor(
             type(self).__name__, self._fitted_maps, self._find_solution(), self.n_features_in_,
@@ -516,7 +516,7 @@ class StreamingLinear(BaseEstimator):
 
     def _linear(self, X: Any) -> np.ndarray:
         """Outputs of rows, block by block; float32 features give float32."""
-        return rows.map_blocks(self, X, self._predictor.scores)
+        return rows.map_blocks(self, X, self.predictor_.scores)
 
     def __sklearn_tags__(self) -> Tags:
         return rows.input_tags(self, super().__sklearn_tags__())
@@ -598,7 +598,7 @@ class StreamingRegression(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Stre
         ndarray of shape (n_samples,) or (n_samples, n_targets)
             Predictions.
         """
-        return self._predictor.predictions(self._linear(X))
+        return self.predictor_.predictions(self._linear(X))
 
 
 @dataclass(eq=False, repr=False)
@@ -721,12 +721,12 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
     @property
     def coef_(self) -> np.ndarray:
         """β for targets ±1, on the features."""
-        return self._predictor.weights[0]
+        return self.predictor_.weights[0]
 
     @property
     def intercept_(self) -> np.ndarray:
         """Intercepts for targets ±1."""
-        return self._predictor.weights[1]
+        return self.predictor_.weights[1]
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Compute the scores of rows from any source.

@@ -1,7 +1,7 @@
 """Features of maps, and the fitted object of linear models on them.
 
-Estimators delegate to it, and `kernelmaps predict` and ONNX take it. NumPy alone is needed to load
-it from a file, where a `SavedMap` stands for a map, and to score a few rows.
+Estimators delegate to it, and `kernelmaps predict`, ONNX, plots and reports take it. NumPy alone is
+needed to load it from a file, where a `SavedMap` stands for a map, and to score a few rows.
 """
 
 from __future__ import annotations
@@ -201,10 +201,17 @@ class LinearPredictor(PredictsRows):
             return best_labels(self, scores)
         return scores[:, 0] if self.y_ndim == 1 else scores
 
+    # Under the names that the estimator has for them.
+    feature_map_ = property(lambda self: self.features.maps)
+    coef_ = property(lambda self: self.weights[0])
+
     def predict(self, X: Any) -> np.ndarray:
         """Predict numbers or classes for an array of rows."""
+        return self.predictions(self._scores_of_rows(X))
+
+    def _scores_of_rows(self, X: Any) -> np.ndarray:
         X = self._native_rows(X)
         place = find_not_finite(X)
         if place is not None:
             raise ValueError(describe_not_finite(self.estimator, X[place], *place))
-        return self.predictions(self.scores(self.features.transform(X)))
+        return self.scores(self.features.transform(X))

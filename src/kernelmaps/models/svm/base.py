@@ -24,7 +24,7 @@ from ...maps.base import AdditiveMap
 from ...maps.codes import Codes
 from ..inputs import refuse_training_on_gpu, weights_of
 from ..losses import SVM, find_loss, svm_loss
-from ..shapes import Explanation, ShapeFunction, score_name
+from ..shapes import Explanation, ShapeFunction
 from . import inputs, problem
 from .fitted import AdditiveMachine, FittedMap, sample_rows
 from .problem import Options, Targets
@@ -51,7 +51,7 @@ class AdditiveSVM(BaseEstimator):
 
     _state: ClassVar[State] = State(
         required={
-            "machine_": instance((AdditiveMachine,)),
+            "predictor_": instance((AdditiveMachine,)),
             "n_features_in_": integer(1),
             "C_": number(above=0),
         },
@@ -78,16 +78,9 @@ class AdditiveSVM(BaseEstimator):
         """How good scores of held-out rows are."""
         raise NotImplementedError
 
-    def _output_names(self) -> list[str]:
-        raise NotImplementedError
-
-    def _kind_of_outputs(self) -> tuple[str, np.ndarray | None, bool]:
-        """What the outputs of a machine stand for, labels, and whether scores are log odds."""
-        return "numbers", None, False
-
-    def _output_to_explain(self, scores: np.ndarray) -> int:
-        """The output that explains a prediction best, from the scores of all."""
-        return int(np.argmax(scores))
+    def _kind_of_outputs(self) -> tuple[str, np.ndarray | None]:
+        """What the outputs of a machine stand for, and labels."""
+        return "numbers", None
 
     # -- parameters -------------------------------------------------------------------------------
 
@@ -204,23 +197,32 @@ class AdditiveSVM(BaseEstimator):
         self.dual_coef_, self.objective_ = solution.alpha, solution.primal
         self.duality_gap_, self.n_iter_ = solution.gap, solution.n_iter
         self.solver_ = solution.solver
-        self.machine_ = AdditiveMachine(
-            fitted.feature_map, fitted.on_codes, solution.weights,
-            solution.intercept + targets.centre, float(self.tol), *self._kind_of_outputs(),
-            getattr(self, "feature_names_in_", None), sample,
+        outputs, classes = self._kind_of_outputs()
+        self.predictor_ = AdditiveMachine.with_summary(
+            sample, feature_map=fitted.feature_map, on_codes=fitted.on_codes,
+            weights=solution.weights, offset=solution.intercept + targets.centre,
+            tol=float(self.tol), outputs=outputs, classes=classes,
+            log_odds=self.loss == "log_loss",
+            feature_names=getattr(self, "feature_names_in_", None),
         )  # fmt: skip
 
     # -- what a fitted model says -----------------------------------------------------------------
 
+    @property
+    def _model(self) -> AdditiveMachine:
+        """The fitted object; NotFittedError without one."""
+        check_is_fitted(self)
+        return self.predictor_
+
     def _scores(self, X: Any) -> Any:
         """Scores of rows as a user passes them, one column per output."""
-        check_is_fitted(self)
+        machine = self._model
         if is_foreign(X):
             with memory_named(type(self).__name__, "Pass fewer rows at a time."):
-                return self.machine_.foreign_scores(X)
-        rows = inputs.native_rows(self, self.machine_, X)
-        self.machine_.check(rows)
-        return self.machine_.scores(rows, self.n_jobs)
+                return machine.foreign_scores(X)
+        rows = inputs.native_rows(self, machine, X)
+        machine.check(rows)
+        return machine.scores(rows, self.n_jobs)
 
     def eval_terms(self, X: Any) -> np.ndarray:
         """Compute the contribution of each feature to the score.
@@ -239,12 +241,11 @@ class AdditiveSVM(BaseEstimator):
         ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_outputs)
             One column for each feature; for one output without the last axis.
         """
-        check_is_fitted(self)
+        machine = self._model
         refuse_gpu_array(X, f"{type(self).__name__}.eval_terms", "Pass X.cpu().numpy().")
-        rows = inputs.native_rows(self, self.machine_, X)
-        self.machine_.check(rows)
-        terms = self.machine_.terms(rows, self.n_jobs)
-        terms = terms - self.machine_.summary.term_means.astype(terms.dtype)
+        rows = inputs.native_rows(self, machine, X)
+        machine.check(rows)
+        terms = machine.centred_terms(rows, self.n_jobs)
         return terms[:, :, 0] if terms.shape[2] == 1 else terms
 
     def explain(self, x: Any, output: int | None = None) -> Explanation:
@@ -263,51 +264,28 @@ class AdditiveSVM(BaseEstimator):
         Explanation
             Prints as text; `plot` draws it as bars.
         """
-        terms = np.asarray(self.eval_terms(x), dtype=np.float64)
-        if len(terms) != 1:
-            raise ValueError(
-                f"{type(self).__name__}.explain takes one row, got {len(terms)}: X.iloc[[0]] or "
-                "X[:1]."
-            )
-        intercepts = self.machine_.intercept
-        if output is None:
-            output = self._output_to_explain(intercepts + terms[0].sum(axis=0))
-        values = terms[0] if terms.ndim == 2 else terms[0][:, output]
-        intercept = float(intercepts[output])
-        row = x.iloc[0] if hasattr(x, "iloc") else np.asarray(x)[0]
-        shown = [f"{float(value):.6g}" for value in row]
-        score, label = intercept + values.sum(), self._output_names()[output]
-        scale = score_name(self, output=output)
-        return Explanation(
-            self.term_names_, shown, values, intercept, score, label, scale=scale
-        )  # fmt: skip
+        terms = self.eval_terms(x)  # which says first if the model is not fitted
+        return self.predictor_.explain_terms(terms, x, output)
 
     @property
     def feature_map_(self) -> AdditiveMap:
         """The fitted map."""
-        check_is_fitted(self)
-        return self.machine_.feature_map
+        return self._model.feature_map
 
     @property
     def term_names_(self) -> list[str]:
         """Names of the features, in the order of `eval_terms`."""
-        check_is_fitted(self)
-        columns = getattr(self.feature_map_, "feature_names_in_", None)
-        columns = getattr(self, "feature_names_in_", columns)
-        default = [f"x{j}" for j in range(self.n_features_in_)]
-        return default if columns is None else [str(name) for name in columns]
+        return self._model.term_names_
 
     @property
     def shape_functions_(self) -> list[ShapeFunction]:
         """The g_j on a grid, with the density of the data below them: one for each feature."""
-        check_is_fitted(self)
-        return self.machine_.shape_functions(self.term_names_)
+        return self._model.shape_functions_
 
     @property
     def feature_importances_(self) -> np.ndarray:
         """Standard deviations of the functions over (a sample of) the training data."""
-        check_is_fitted(self)
-        return self.machine_.summary.importances.copy()
+        return self._model.summary.importances.copy()
 
     # -- what is saved ----------------------------------------------------------------------------
 
@@ -321,13 +299,13 @@ class AdditiveSVM(BaseEstimator):
         """Raise ValueError or TypeError if entries that were loaded contradict each other."""
         self._check_parameters()
         resolve_threads(self.n_jobs)
-        if not hasattr(self, "machine_"):
+        if not hasattr(self, "predictor_"):
             return
-        if len(self.machine_.weights) != self.n_features_in_:
-            raise ValueError("machine_ has another number of features")
-        outputs, classes, _ = self._kind_of_outputs()
-        if outputs != self.machine_.outputs or not np.array_equal(classes, self.machine_.classes):
-            raise ValueError("machine_ has other outputs")
+        if len(self.predictor_.weights) != self.n_features_in_:
+            raise ValueError("predictor_ has another number of features")
+        machine, (outputs, classes) = self.predictor_, self._kind_of_outputs()
+        if outputs != machine.outputs or not np.array_equal(classes, machine.classes):
+            raise ValueError("predictor_ has other outputs")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

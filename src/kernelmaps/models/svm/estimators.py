@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from ..._util.arguments import check_choice, check_number
 from ..._util.devices import is_foreign
@@ -116,7 +115,7 @@ class AdditiveSVC(decision.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
         Standard deviations of the terms.
     term_names_ : list of str
         Names of the features, in the order of `eval_terms`.
-    machine_ : AdditiveMachine
+    predictor_ : AdditiveMachine
         The fitted model itself: map, weights and intercepts.
 
     See Also
@@ -196,12 +195,6 @@ class AdditiveSVC(decision.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
         check_choice(self, "multi_class", self.multi_class, ("ovr", "ovo"))
         return super()._check_parameters()
 
-    def _check_state(self) -> None:
-        """Raise ValueError or TypeError if entries that were loaded contradict each other."""
-        if hasattr(self, "classes_") and len(self.classes_) < 2:
-            raise ValueError("classes_ must have at least two entries")
-        super()._check_state()
-
     # -- outputs: one for two classes, else one for each class, or for each pair of classes --------
 
     @property
@@ -215,23 +208,8 @@ class AdditiveSVC(decision.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
             return decision.class_pairs(len(self.classes_))
         return np.ones(1) if len(self.classes_) == 2 else np.arange(len(self.classes_))
 
-    def _kind_of_outputs(self) -> tuple[str, np.ndarray | None, bool]:
-        kind = "pairs" if self._pairwise else "classes"
-        return kind, self.classes_, self.loss == "log_loss" and kind != "pairs"
-
-    def _output_names(self) -> list[str]:
-        classes = [str(label) for label in self.classes_]
-        if self._pairwise:
-            return [f"{classes[b]}, not {classes[a]}" for a, b in self._outputs()]
-        return classes[1:] if len(classes) == 2 else classes
-
-    def _output_to_explain(self, scores: np.ndarray) -> int:
-        if not self._pairwise:
-            return super()._output_to_explain(scores)
-        winner = int(np.argmax(decision.count_votes(scores[None], len(self.classes_))[0]))
-        sign = (self._outputs() == winner) @ [-1, 1]  # of scores that speak for this class
-        margin = np.where((sign != 0) & (sign * scores >= 0), np.abs(scores), np.inf)
-        return int(np.argmin(margin))
+    def _kind_of_outputs(self) -> tuple[str, np.ndarray | None]:
+        return "pairs" if self._pairwise else "classes", self.classes_
 
     def _class_scores(self, scores: Any) -> Any:
         """Scores of outputs as the values of `decision_function`."""
@@ -250,8 +228,7 @@ class AdditiveSVC(decision.ScoresAnywhere, ClassifierMixin, AdditiveSVM):
     @property
     def intercept_(self) -> np.ndarray:
         """The intercept of each output, the means of the terms included."""
-        check_is_fitted(self)
-        return self.machine_.intercept
+        return self._model.intercept
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Compute the scores of the classes.
@@ -382,7 +359,7 @@ class AdditiveSVR(decision.ScoresAnywhere, RegressorMixin, AdditiveSVM):
         Standard deviations of the terms.
     term_names_ : list of str
         Names of the features, in the order of `eval_terms`.
-    machine_ : AdditiveMachine
+    predictor_ : AdditiveMachine
         The fitted model itself: map, weights and intercept.
 
     See Also
@@ -451,9 +428,6 @@ class AdditiveSVR(decision.ScoresAnywhere, RegressorMixin, AdditiveSVM):
         check_number(self, "epsilon", self.epsilon, "a number >= 0", lambda e: 0 <= e < np.inf)
         return super()._check_parameters()
 
-    def _output_names(self) -> list[str]:
-        return ["prediction"]
-
     def _score_of_fold(self, scores: np.ndarray, y: np.ndarray, counts: np.ndarray) -> float:
         spread = float(counts @ (y - np.average(y, weights=counts)) ** 2)
         missed = float(counts @ (scores[:, 0] - y) ** 2)
@@ -462,8 +436,7 @@ class AdditiveSVR(decision.ScoresAnywhere, RegressorMixin, AdditiveSVM):
     @property
     def intercept_(self) -> float:
         """The intercept, the means of the terms included."""
-        check_is_fitted(self)
-        return float(self.machine_.intercept[0])
+        return float(self._model.intercept[0])
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict f(x).

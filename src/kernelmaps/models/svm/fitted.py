@@ -1,14 +1,14 @@
 """The fitted model of additive support vector machines: a sum of one-dimensional functions.
 
-Estimators hold an `AdditiveMachine`, files store it, and `kernelmaps predict` reads nothing else:
-NumPy alone is needed to load it and to score a few rows.
+Estimators hold an `AdditiveMachine`, files store it, and `kernelmaps predict` reads nothing else;
+exports, plots, reports and explanations take it, too. NumPy alone is needed to load it and to score
+a few rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from ..._util import schema
 from ..._util.compiling import interpreted, make_read_only
 from ..._util.sparse import dense, is_sparse
 from ..._util.threads import cached_property, run_in_threads
+from ...data.columns import reorder_columns
 from ...engine import Spec, apply, code_spec, extent
 from ...engine.apply import sums_array_api
 from ...engine.families import CURVES
@@ -25,9 +26,16 @@ from ...engine.reference import tabulate_codes
 from ...engine.saved_map import SavedMap
 from ...engine.table import CODE, Table
 from ...engine.tabulated import has_table, n_columns, zero_at_zero
-from ..decision import PredictsRows, best_codes, class_probabilities, sigmoid
+from ..decision import (
+    PredictsRows,
+    best_labels,
+    class_pairs,
+    class_probabilities,
+    count_votes,
+    sigmoid,
+)
 from ..rows.map_bands import bands_of
-from ..shapes import ShapeFunction, importance_of
+from ..shapes import Explanation, ShapeFunction, importance_of, score_name
 
 MOST_LANES = 16  # classes whose weights are the lanes of one vector
 SMALL = 2_000_000  # values to look up below which threads do not pay
@@ -93,7 +101,7 @@ class Summary:
 
     Attributes
     ----------
-    low, high : ndarray of shape (n_features,)
+    domain : tuple of arrays (low, high) of shape (n_features,)
         Range of each feature.
     density : ndarray of shape (n_features, 24)
         Shares of the sample in uniform bins over the range.
@@ -107,8 +115,9 @@ class Summary:
         Type of the rows.
     """
 
-    low: np.ndarray = schema.saved(schema.array("f8", "features"))
-    high: np.ndarray = schema.saved(schema.array("f8", "features"))
+    domain: tuple[np.ndarray, np.ndarray] = schema.saved(
+        schema.pair(schema.array("f8", "features"))
+    )
     density: np.ndarray = schema.saved(
         schema.array("f8", f"features {_DENSITY_BINS}", low=0, high=1)
     )
@@ -117,10 +126,6 @@ class Summary:
     least: float = schema.saved(schema.number(low=0))
     dtype: str = schema.saved(schema.text(("float64", "float32", "uint8", "uint16", "uint32")))
 
-    def _check_state(self) -> None:
-        if np.any(self.low > self.high):
-            raise schema.SchemaError("Summary: 'low' is above 'high'")
-
 
 def _fitted_map(value: Any, where: str, lengths: Any) -> None:
     """The check of the map of a machine."""
@@ -128,7 +133,7 @@ def _fitted_map(value: Any, where: str, lengths: Any) -> None:
         raise schema.SchemaError(f"{where} must be an AdditiveMap, found a {type(value).__name__}")
 
 
-@dataclass(frozen=True, eq=False)
+@schema.record
 class AdditiveMachine(PredictsRows):
     """A trained linear model on an additive map: f(x) = offset + Σ_j ⟨w_j, ψ_j(x_j)⟩.
 
@@ -152,35 +157,20 @@ class AdditiveMachine(PredictsRows):
         Whether the sigmoid of a score is a probability.
     feature_names : ndarray or None
         Names of the columns.
-    sample : array, CSR or None
-        Rows that describe the model; files and pickles hold `summary` instead.
+    summary : Summary
+        What is kept of the training rows: files and pickles hold no row. None while C is chosen.
     """
 
-    feature_map: Any
-    on_codes: bool
-    weights: np.ndarray
-    offset: np.ndarray
-    tol: float
-    outputs: str = "numbers"
-    classes: np.ndarray | None = None
-    log_odds: bool = False
-    feature_names: Any = None
-    sample: Any = None
-
-    _state: ClassVar[schema.State] = schema.State(
-        required={
-            "feature_map": _fitted_map,
-            "on_codes": schema.boolean,
-            "weights": schema.array("f8 f4", "features bases outputs"),
-            "offset": schema.array("f8", "outputs"),
-            "tol": schema.number(above=0),
-            "outputs": schema.text(("numbers", "classes", "pairs")),
-            "classes": schema.optional(schema.labels),
-            "log_odds": schema.boolean,
-            "feature_names": schema.optional(schema.names),
-            "summary": schema.instance((Summary,)),
-        }
-    )
+    feature_map: Any = schema.saved(_fitted_map)
+    on_codes: bool = schema.saved(schema.boolean)
+    weights: np.ndarray = schema.saved(schema.array("f8 f4", "features bases outputs"))
+    offset: np.ndarray = schema.saved(schema.array("f8", "outputs"))
+    tol: float = schema.saved(schema.number(above=0))
+    outputs: str = schema.saved(schema.text(("numbers", "classes", "pairs")), default="numbers")
+    classes: np.ndarray | None = schema.saved(schema.optional(schema.labels), default=None)
+    log_odds: bool = schema.saved(schema.boolean, default=False)
+    feature_names: Any = schema.saved(schema.optional(schema.names), default=None)
+    summary: Summary = schema.saved(schema.instance((Summary,)), default=None)
 
     @cached_property
     def fitted(self) -> FittedMap:
@@ -202,28 +192,18 @@ class AdditiveMachine(PredictsRows):
         """The offset with the means of the terms."""
         return self.offset + self.summary.term_means.sum(axis=0)
 
-    # -- what is saved ----------------------------------------------------------------------------
-
-    def _saved(self) -> dict[str, Any]:
-        self.summary  # noqa: B018 - computed now, from the sample
-        return self._state.entries_of(self)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The entries of a file: no rows."""
-        return self._saved()
-
     def _check_state(self) -> None:
         """Raise ValueError if entries that were loaded contradict each other."""
         n_features, n_bases, n_outputs = self.weights.shape
         feature_map, means, (smallest, largest) = (
             self.feature_map, self.summary.term_means, extent.EXACT_SIZES
         )  # fmt: skip
-        ends = np.abs([self.summary.low, self.summary.high])
+        ends = np.abs(self.summary.domain)
         largest_sum = max(np.abs(a).max() for a in (self.weights, self.offset, means))
         n_classes = 0 if self.classes is None else len(self.classes)
         expected = {
             "numbers": 1 if not n_classes else -1,
-            "classes": 1 if n_classes == 2 else n_classes,
+            "classes": n_classes if n_classes > 2 else n_classes - 1,
             "pairs": n_classes * (n_classes - 1) // 2,
         }
         light = isinstance(feature_map, SavedMap)
@@ -249,29 +229,43 @@ class AdditiveMachine(PredictsRows):
     estimator = property(lambda self: "AdditiveSVR" if self.classes is None else "AdditiveSVC")
     n_features_in_ = property(lambda self: len(self.weights))
     feature_names_in_ = property(lambda self: self.feature_names)
+    feature_map_ = property(lambda self: self.feature_map)
+    _link = property(lambda self: "logit" if self.log_odds else "identity")
     _pairwise = property(lambda self: self.outputs == "pairs")
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict numbers, or the classes with the highest scores, for an array of rows."""
-        scores = self._scores_of_array(X)
-        if self.classes is None:
-            return scores[:, 0]
-        return self.classes[best_codes(scores, len(self.classes))]
+        scores = self._scores_of_rows(X)
+        return scores[:, 0] if self.classes is None else best_labels(self, scores)
 
     @property
     def predict_proba(self) -> Any:
         """A function that predicts probabilities of the classes for an array of rows."""
-        if not self.log_odds:
-            raise AttributeError("the scores are no log odds")
-        return lambda X: class_probabilities(sigmoid(self._scores_of_array(X)))
+        if not self.log_odds or self._pairwise:
+            raise AttributeError("the scores are no log odds of classes")
+        return lambda X: class_probabilities(sigmoid(self._scores_of_rows(X)))
 
-    def _scores_of_array(self, X: Any) -> np.ndarray:
+    def _scores_of_rows(self, X: Any) -> np.ndarray:
         """Scores by NumPy alone; of many rows, by loops, whose import takes as long as NumPy."""
+        X = self._checked_rows(X)
+        if self.on_codes or X.size * self.n_outputs > MOST_READABLE:
+            scores = self.scores(X)
+        else:
+            scores = sums_array_api(self._table_for(X), X)[0] + self.offset
+        return self.class_scores(scores)
+
+    def class_scores(self, scores: np.ndarray) -> np.ndarray:
+        """The scores of the classes from those of outputs: of pairs, their votes."""
+        if not self._pairwise:
+            return scores
+        assert self.classes is not None
+        return count_votes(scores, len(self.classes))
+
+    def _checked_rows(self, X: Any) -> np.ndarray:
+        """An array or a frame of rows as loops take them."""
         X = self._native_rows(X)
-        self.feature_map.check(X)
-        if X.size * self.n_outputs > MOST_READABLE:
-            return self.scores(X)
-        return sums_array_api(self._table_for(X), X)[0] + self.offset
+        self.check(X)
+        return self.feature_map.encode(X).values if self.on_codes else X
 
     # -- scores -----------------------------------------------------------------------------------
 
@@ -280,6 +274,9 @@ class AdditiveMachine(PredictsRows):
         # The map saw an array; the names that the model saw are for its messages. A model of an
         # array leaves those that were read from a file.
         if self.on_codes:
+            return
+        if isinstance(self.feature_map, SavedMap):
+            self.feature_map.check(rows)
             return
         if self.feature_names is not None:
             self.feature_map._known_names = self.feature_names
@@ -368,16 +365,23 @@ class AdditiveMachine(PredictsRows):
 
     # -- description ------------------------------------------------------------------------------
 
-    @cached_property
-    def summary(self) -> Summary:
-        """Ranges, densities, means and spreads of the terms: what is saved of the training rows."""
-        n = self.sample.shape[0]
-        sums = (terms.sum(axis=0, dtype=np.float64) for terms in self._blocks_of_terms())
+    @classmethod
+    def with_summary(cls, sample: Any, **fields: Any) -> AdditiveMachine:
+        """A machine with the summary of some training rows, which are not kept."""
+        machine = cls(**fields)
+        return replace(machine, summary=machine._describe(sample))
+
+    def _describe(self, sample: Any) -> Summary:
+        """Ranges, densities, means and spreads of the terms over rows."""
+        n = sample.shape[0]
+        n_rows = max(16, _BLOCK_OF_TERMS // (sample.shape[1] * self.n_outputs))
+        blocks = [slice(k, k + n_rows) for k in range(0, n, n_rows)]
+        sums = (self.terms(sample[rows]).sum(axis=0, dtype=np.float64) for rows in blocks)
         # In the precision of the terms, so that these and the intercept have the same sum.
-        means = (sum(sums) / n).astype(self.precision(self.sample)).astype(np.float64)
-        squares = (((terms - means) ** 2).sum(axis=0) for terms in self._blocks_of_terms())
-        stored = self.sample.data if is_sparse(self.sample) else self.sample
-        rows = self.sample.toarray() if is_sparse(self.sample) else self.sample
+        means = (sum(sums) / n).astype(self.precision(sample)).astype(np.float64)
+        squares = (((self.terms(sample[rows]) - means) ** 2).sum(axis=0) for rows in blocks)
+        stored = sample.data if is_sparse(sample) else sample
+        rows = sample.toarray() if is_sparse(sample) else sample
         ends = np.float64([rows.min(axis=0), rows.max(axis=0)])
         low, high = np.where(np.abs(ends) < extent.EXACT_SIZES[0], 0.0, ends)
         counts = [
@@ -386,8 +390,7 @@ class AdditiveMachine(PredictsRows):
         ]
         magnitudes = np.abs(stored[stored != 0].astype(np.float64))
         return Summary(
-            low=low,
-            high=high,
+            domain=(low, high),
             density=np.array(counts) / n,
             term_means=means,
             importances=importance_of(sum(squares) / n),
@@ -395,21 +398,59 @@ class AdditiveMachine(PredictsRows):
             dtype=str(rows.dtype),
         )
 
-    def _blocks_of_terms(self) -> Iterator[np.ndarray]:
-        """Terms of the sample, as many rows at a time as a cache holds."""
-        X = self.sample
-        n_rows = max(16, _BLOCK_OF_TERMS // (X.shape[1] * self.n_outputs))
-        return (self.terms(X[k : k + n_rows]) for k in range(0, X.shape[0], n_rows))
+    @property
+    def term_names_(self) -> list[str]:
+        """Names of the features."""
+        of_map = getattr(self.feature_map, "feature_names_in_", None)
+        columns = of_map if self.feature_names is None else self.feature_names
+        default = [f"x{j}" for j in range(self.n_features_in_)]
+        return default if columns is None else [str(name) for name in columns]
 
-    def shape_functions(self, feature_names: list[str]) -> list[ShapeFunction]:
+    def centred_terms(self, X: Any, n_jobs: int | None = None) -> np.ndarray:
+        """Terms of checked rows, [row][feature][output], less their means."""
+        terms = self.terms(X, n_jobs)
+        return terms - self.summary.term_means.astype(terms.dtype)
+
+    def explain(self, x: Any, output: int | None = None) -> Explanation:
+        """Explain one row of an array or a frame, as the estimator does."""
+        return self.explain_terms(self.centred_terms(self._checked_rows(x)), x, output)
+
+    def explain_terms(self, terms: np.ndarray, x: Any, output: int | None = None) -> Explanation:
+        """Explain a row by its centred terms, by default the score of the predicted class."""
+        if len(terms) != 1:
+            raise ValueError(
+                f"{self.estimator}.explain takes one row, got {len(terms)}: X.iloc[[0]] or X[:1]."
+            )
+        of_outputs = np.asarray(terms[0], dtype=np.float64).reshape(-1, self.n_outputs)
+        if output is None:
+            output = self._output_to_explain(self.intercept + of_outputs.sum(axis=0))
+        values, intercept = of_outputs[:, output], float(self.intercept[output])
+        shown = [f"{float(value):.6g}" for value in np.asarray(reorder_columns(self, x))[0]]
+        return Explanation(
+            self.term_names_, shown, values, intercept, intercept + values.sum(),
+            self.output_names[output], scale=score_name(self, output=output),
+        )  # fmt: skip
+
+    def _output_to_explain(self, scores: np.ndarray) -> int:
+        """The highest score; of pairs, the closest one that the predicted class won."""
+        if not self._pairwise or self.classes is None:
+            return int(np.argmax(scores))
+        winner = int(np.argmax(self.class_scores(scores[None])[0]))
+        # Of scores that speak for this class.
+        sign = (class_pairs(len(self.classes)) == winner) @ [-1, 1]
+        margin = np.where((sign != 0) & (sign * scores >= 0), np.abs(scores), np.inf)
+        return int(np.argmin(margin))
+
+    @property
+    def shape_functions_(self) -> list[ShapeFunction]:
         """The g_j on a grid, with the density of the data below them: one for each feature."""
         summary = self.summary
-        low, high, dtype = summary.low, summary.high, np.dtype(summary.dtype)
+        (low, high), dtype = summary.domain, np.dtype(summary.dtype)
         grid = low + np.linspace(0, 1, _GRID)[:, None] * (high - low)
         grid = np.round(grid) if self.on_codes or dtype.kind == "u" else grid
         terms = self.terms(grid.astype(dtype)) - summary.term_means
         shapes = []
-        for j, name in enumerate(feature_names):
+        for j, name in enumerate(self.term_names_):
             points = np.unique(grid[:, j], return_index=True)[1]
             values = terms[:, j, 0] if terms.shape[2] == 1 else terms[:, j]
             shape = ShapeFunction(
@@ -433,10 +474,10 @@ class AdditiveMachine(PredictsRows):
                 "to export it."
             )
         summary = self.summary
-        largest = float(np.maximum(np.abs(summary.low), np.abs(summary.high)).max())
+        (low, _), largest = summary.domain, float(np.abs(summary.domain).max())
         least, largest = (summary.least / _BEYOND, largest * _BEYOND) if largest > 0 else (1.0, 1.0)
-        ends = np.array([[-largest if summary.low.min() < 0 else least], [largest], [least]])
-        table = self._table_for(np.tile(ends, (1, len(summary.low))))
+        ends = np.array([[-largest if low.min() < 0 else least], [largest], [least]])
+        table = self._table_for(np.tile(ends, (1, len(low))))
         return table, np.asarray(self.offset, dtype=np.float64)
 
     def _table_for(self, rows: np.ndarray) -> Table:
