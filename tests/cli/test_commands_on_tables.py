@@ -15,7 +15,7 @@ from command_line import assert_refused, invoke, run
 
 import kernelmaps as km
 from kernelmaps.data import tables
-from kernelmaps.data.files import CsvFile, ParquetFile
+from kernelmaps.data.table_files import CsvFile, ParquetFile
 from kernelmaps.exceptions import SuspectColumnWarning
 from kernelmaps.export.files import open_info
 

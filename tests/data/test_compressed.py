@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kernelmaps.cli import load_commands
-from kernelmaps.data.files import CsvFile, uncompressed_bytes
+from kernelmaps.data.table_files import CsvFile, uncompressed_bytes
 
 TEXT = "a,b,y\n" + "\n".join(f"{i % 7},{i % 5},{i % 2}" for i in range(3000))
 COMPRESSED = {

@@ -22,9 +22,9 @@ from .._util.storage import AnyPath
 from .._util.threads import mixed_bits
 from ..data import Source
 from ..data.columns import ColumnSelection, column_positions, no_target
-from ..data.files import has_column_names, is_parquet
 from ..data.reading import open_rows, read_rows
 from ..data.sources import RowFilter, SlicedSource, values_at
+from ..data.table_files import has_column_names, is_parquet
 from ..data.table_reader import uninformative_columns
 from ..data.tables import fits_in_memory, load_table, open_large_table, read_complete_column
 from ..evaluation.candidates import expression

@@ -14,8 +14,8 @@ import numpy as np
 from .._util.storage import AnyPath
 from ..data import tables
 from ..data.columns import column_positions, no_target
-from ..data.files import has_column_names, open_table
 from ..data.reading import read_rows
+from ..data.table_files import has_column_names, open_table
 from ..data.text_cells import quote_cells
 from ..exceptions import SuspectColumnWarning
 from ..export.files import load_with_metadata

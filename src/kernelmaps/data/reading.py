@@ -18,8 +18,8 @@ from .._util.sparse import find_not_finite
 from .._util.storage import AnyPath
 from .columns import ColumnSelection, column_positions, no_target
 from .datasets import BUNDLED, load
-from .files import open_table
 from .sources import Block, Source, join_blocks
+from .table_files import open_table
 from .tables import TableSource, load_table, open_source, read_complete_column
 
 

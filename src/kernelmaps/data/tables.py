@@ -17,7 +17,7 @@ from .._util.arguments import import_optional
 from .._util.lazy import pa
 from .._util.threads import cached_property
 from ..exceptions import MissingTargetWarning
-from . import files
+from . import table_files
 from .columns import (
     RawTable,
     advice_on_text,
@@ -31,7 +31,6 @@ from .columns import (
     without_named,
 )
 from .dask import DaskSource
-from .files import CsvFile, Fragments, RowTable, TableFile, open_table
 from .sources import (
     Block,
     IterableSource,
@@ -44,6 +43,7 @@ from .sources import (
     sliced_source,
     values_at,
 )
+from .table_files import CsvFile, Fragments, RowTable, TableFile, open_table
 from .targets import Where, finite_numbers, number_values, target_values, truth_values
 from .text_cells import NumberFormat, Text, find_number_format
 
@@ -54,11 +54,11 @@ def fits_in_memory(X: Any) -> bool:
     """Whether X names a CSV or Parquet file whose cells are few enough to be read at once."""
     if not isinstance(X, str | os.PathLike) or not Path(X).exists():
         return False
-    if files.is_parquet(X):
+    if table_files.is_parquet(X):
         return _parquet_bytes(Path(X)) <= IN_MEMORY_BYTES
-    if not files.is_csv(X):
-        return files.has_column_names(X)
-    return files.uncompressed_bytes(X, IN_MEMORY_BYTES) <= IN_MEMORY_BYTES
+    if not table_files.is_csv(X):
+        return table_files.has_column_names(X)
+    return table_files.uncompressed_bytes(X, IN_MEMORY_BYTES) <= IN_MEMORY_BYTES
 
 
 def _parquet_bytes(path: Path) -> int:
@@ -390,7 +390,7 @@ def open_source(
     if path is not None and not path.exists():
         raise FileNotFoundError(f"no file or directory {str(path)!r}")
     if path is not None:
-        files.refuse_pipe(path)
+        table_files.refuse_pipe(path)
     package, roles = type(X).__module__.split(".")[0], (y, sample_weight, exposure)
     rows = None if path is None else open_table(X)
     rows = Fragments.from_data(X) if package == "pyarrow" else rows
@@ -398,7 +398,7 @@ def open_source(
         return TableSource.open(rows, *roles, frames=frames, columns=columns)
     if path is not None and path.suffix.lower() != ".npy":
         raise ValueError(
-            f"{str(path)!r} is not a file of rows that is read. {files.known_suffixes()}"
+            f"{str(path)!r} is not a file of rows that is read. {table_files.known_suffixes()}"
         )
     is_dask = package.startswith("dask")
     if (is_dask or isinstance(X, DaskSource)) and not isinstance(exposure, str | None):
