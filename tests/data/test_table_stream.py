@@ -22,7 +22,7 @@ def write(path, header, rows):
 
 @pytest.fixture(autouse=True)
 def blocks_of_ten(monkeypatch, tmp_path):
-    monkeypatch.setattr(tables, "BLOCK", 10)
+    monkeypatch.setattr(table_files, "BLOCK_ROWS", 10)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
 

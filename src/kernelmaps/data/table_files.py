@@ -124,6 +124,7 @@ def known_suffixes() -> str:
     )
 
 
+BLOCK_ROWS = 1 << 16  # rows of a table that are read at a time
 _BLOCK_BYTES = 1 << 24  # of text that is parsed at a time; no row may be longer
 _LONGEST = 1 << 17  # bytes of a cell: longer ones are rows that a quotation mark has swallowed
 _HEAD_ROWS = 20  # rows that show where the header is
@@ -158,7 +159,7 @@ class RowTable:
         """All rows of some columns, or of all."""
         return pa.concat_tables(self.blocks(columns, 1 << 62))
 
-    def blocks(self, columns: Sequence[str] | None = None, rows: int = 1 << 16) -> Iterator[Any]:
+    def blocks(self, columns: Sequence[str] | None = None, rows: int = BLOCK_ROWS) -> Iterator[Any]:
         """The same, at most so many rows at a time; at least one table, which may be empty."""
         table = self.table(columns)
         for start in range(0, max(table.num_rows, 1), rows):
@@ -322,7 +323,7 @@ class CsvFile(TableFile):
         """Names of the columns."""
         return self._head[1]
 
-    def blocks(self, columns: Sequence[str] | None = None, rows: int = 1 << 16) -> Iterator[Any]:
+    def blocks(self, columns: Sequence[str] | None = None, rows: int = BLOCK_ROWS) -> Iterator[Any]:
         """Rows of some columns, or of all, as strings; empty lines are no rows."""
         (delimiter, names, above), skipped = self._head, list[str]()
         columns = names if columns is None else list(columns)
@@ -553,7 +554,7 @@ class Fragments(RowTable):
             for part, of_part in groups
         )
 
-    def blocks(self, columns: Sequence[str] | None = None, rows: int = 1 << 16) -> Iterator[Any]:
+    def blocks(self, columns: Sequence[str] | None = None, rows: int = BLOCK_ROWS) -> Iterator[Any]:
         """Rows of some columns, or of all, part by part: a scan of all parts reads far ahead."""
         names, group = self.names if columns is None else list(columns), list[Any]()
         schema = pa.schema([self.schema.field(name) for name in names], self.schema.metadata)
@@ -612,7 +613,7 @@ class ParquetFile(TableFile):
             return self._folder.n_rows
         return import_optional("pyarrow.parquet").read_metadata(self.path).num_rows
 
-    def blocks(self, columns: Sequence[str] | None = None, rows: int = 1 << 16) -> Iterator[Any]:
+    def blocks(self, columns: Sequence[str] | None = None, rows: int = BLOCK_ROWS) -> Iterator[Any]:
         """Rows of some columns, or of all, at most so many at a time."""
         names = self.names if columns is None else list(columns)
         if self._folder is not None:
