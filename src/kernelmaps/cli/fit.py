@@ -120,12 +120,12 @@ def fit_file(data: AnyPath, settings: FitSettings, selection: ColumnSelection) -
             raise ValueError(f"{path.name}: --{shown} is a column of a CSV or Parquet file.")
     if settings.model == "ridge" and path.exists() and (is_parquet(path) or not has_names):
         source: Any = open_rows(data, selection, normalize=settings.normalize)
-        facts = {"target": source.target, "columns": source.names}
+        facts = {"target": source.target, "columns": source.columns}
         sample = source.sample(BLOCK_ROWS)
         if sample is None:
             raise ValueError(f"{source.describe()} has no rows.")
         if sample.y is None:
-            raise no_target(source.describe(), source.names)
+            raise no_target(source.describe(), source.columns)
         X, sample_y = sample.X, sample.y
         task = _decide_task(sample_y, settings, complete=len(sample_y) == source.n_rows)
     else:

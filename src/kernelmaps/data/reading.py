@@ -53,12 +53,14 @@ class PreparedSource(Source):
 
     Attributes
     ----------
+    columns : list of str or None
+        Names of its columns; models are fitted on the numbers alone.
     target : str or None
     """
 
     def __init__(self, source: Source, target: str | None, normalize: str) -> None:
         self.source, self.target, self.normalize = source, target, normalize
-        self.n_rows, self.n_features, self.names = source.n_rows, source.n_features, source.names
+        self.n_rows, self.n_features, self.columns = source.n_rows, source.n_features, source.names
 
     def describe(self) -> str:
         return self.source.describe()
@@ -73,7 +75,7 @@ class PreparedSource(Source):
         place = find_not_finite(X)
         if place is not None:
             row, column = place
-            shown = repr(self.names[column]) if self.names is not None else str(column)
+            shown = repr(self.columns[column]) if self.columns is not None else str(column)
             raise ValueError(
                 f"{where.format(block.start + row)}, column {shown}: the cell is empty or "
                 f"infinite. Fill it, or leave the column out with {argument('drop')}."
@@ -222,7 +224,7 @@ def read_rows(
         y = block.y
         if file is not None and target is not None:  # by all of its cells
             y = read_complete_column(file.table([target]), target, file.locate_row)
-        rows = Rows(str(path), block.X, y, opened.names, target, cells)
+        rows = Rows(str(path), block.X, y, opened.columns, target, cells)
     if need_target and rows.y is None:
         raise no_target(rows.name, rows.columns)
     if rows.X.shape[0] == 0:

@@ -134,14 +134,13 @@ class TableSource(Source):
         `columns` are the names of the features, in their order; by default all others but those
         to `drop`.
         """
-        header, name = rows.names, str(rows)
-        y = default_target(set(header) - set(columns or ()), y)
-        source = cls(rows, [], y, w, exposure, frames)
-        named = {*source.named_columns, *drop}
-        column_positions(header, [*source.named_columns, *drop], name)
-        features = [column for column in header if column not in named]
-        features = features if columns is None else list(columns)
-        column_positions(header, features, name)
+        header, features = rows.names, [] if columns is None else list(columns)
+        y = default_target(set(header) - set(features), y)
+        source = cls(rows, features, y, w, exposure, frames)
+        excluded = [*source.named_columns, *drop]
+        column_positions(header, [*excluded, *features], str(rows))
+        if columns is None:
+            features = [column for column in header if column not in set(excluded)]
         return replace(source, features=features)
 
     def _names(self, item: Any) -> list[str]:
@@ -202,7 +201,7 @@ class TableSource(Source):
         schema = getattr(self.rows, "schema", None)
         names = [
             name
-            for name in (*self.features, *self.named_columns)
+            for name in dict.fromkeys([*self.features, *self.named_columns])
             if schema is None or not pa.types.is_primitive(schema.field(name).type)
         ]
         head = next(self.rows.blocks(names, _LEARNED_ROWS)) if names else pa.table({})
@@ -376,15 +375,13 @@ def open_source(
             raise ValueError("a Source has its own targets and weights; leave y and weights out")
         if columns is not None and X.names is not None:
             check_order(X.names, columns, X.describe())
-    if isinstance(X, IterableSource) and exposure is not None:
-        # Its first chunks can be looked at, and still come.
-        return IterableSource(X.chunks, *X.roles[:2], exposure, X.frames)
     source = X if isinstance(X, Source) else sliced_source(path or X, y, sample_weight)
     if exposure is None:
         return source
-    if not isinstance(source, SlicedSource | TableSource) or source.n_rows is None:
+    if not isinstance(source, SlicedSource | TableSource | IterableSource):
         raise ValueError(f"exposure of {source.describe()} must be the name of a column")
-    check_lengths(source.n_rows, exposure=exposure)
+    if source.n_rows is not None:
+        check_lengths(source.n_rows, exposure=exposure)
     return replace(source, exposure=exposure)
 
 
