@@ -52,11 +52,10 @@ class ColumnSelection:
         One that is named must be there, `to_fit`; `required` refuses a table without any.
         """
         target = "y" if self.target is None and "y" in header else self.target
+        target = target if to_fit or target in header else None
         if target is None and required:
             raise no_target(name, header)
-        if target is None or not (to_fit or target in header):
-            return None
-        column_positions(header, [target], name, what="target")
+        column_positions(header, [] if target is None else [target], name, what="target")
         return target
 
 

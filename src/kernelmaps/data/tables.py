@@ -129,18 +129,18 @@ class TableSource(Source):
         cls, rows: RowTable, y: Any = None, w: Any = None, exposure: Any = None, *,
         frames: bool = False, columns: Sequence[str] | None = None, drop: Sequence[str] = (),
     ) -> TableSource:  # fmt: skip
-        """Decide which columns of a table are what; `y` is by default that of this name.
+        """Decide which columns of a table are what.
 
         `columns` are the names of the features, in their order; by default all others but those
         to `drop`.
         """
         header, features = rows.names, [] if columns is None else list(columns)
-        y = default_target(set(header) - set(features), y)
         source = cls(rows, features, y, w, exposure, frames)
-        excluded = [*source.named_columns, *drop]
-        column_positions(header, [*excluded, *features], str(rows))
+        named = source.named_columns
+        for listed in (named, drop, features):
+            column_positions(header, listed, str(rows))
         if columns is None:
-            features = [column for column in header if column not in set(excluded)]
+            features = [column for column in header if column not in {*named, *drop}]
         return replace(source, features=features)
 
     def _names(self, item: Any) -> list[str]:
@@ -186,6 +186,8 @@ class TableSource(Source):
 
     def with_roles(self) -> Source:
         """The rows that have a target, with targets, weights and exposures by all their cells."""
+        if self.n_rows is not None:
+            self._check_lengths(self.n_rows)
         if not self.named_columns:
             return self
         y, w, exposure, has_target = self.read_roles(self.rows.table(self.named_columns))
@@ -217,8 +219,6 @@ class TableSource(Source):
 
         In files of text, one feature alone is refused by its line.
         """
-        if self.n_rows is not None:
-            self._check_lengths(self.n_rows)
         names = [name for name in self.features if self._formats.get(name, name) is None]
         head = next(self.rows.blocks(names, 1)) if names else pa.table({})
         cells = {name: to_text(raw_column(head.column(name), name, "")) for name in names}
@@ -227,6 +227,8 @@ class TableSource(Source):
             which = "column {} holds" if len(texts) == 1 else "the columns {} hold"
             columns = which.format(list_names(texts))
             raise ValueError(f"{self.rows}: {columns} text, not numbers. {advice_on_text()}")
+        if self.n_rows is not None:
+            self._check_lengths(self.n_rows)
         return self
 
     def describe(self) -> str:
@@ -352,7 +354,8 @@ def open_source(
     rows = None if path is None else open_table(X)
     rows = Fragments.from_data(X) if package == "pyarrow" else rows
     if rows is not None:
-        table = TableSource.assign(rows, *roles, frames=frames, columns=columns)
+        y = default_target(set(rows.names).difference([] if columns is None else columns), y)
+        table = TableSource.assign(rows, y, *roles[1:], frames=frames, columns=columns)
         if columns is not None:
             named = table.named_columns
             check_selection([n for n in rows.names if n not in named], columns, str(rows))
@@ -401,10 +404,10 @@ def _assign_file(
     file: TableFile, y: Any, sample_weight: Any, exposure: Any, columns: Sequence[str] | None
 ) -> TableSource:
     """A table of a file, which must have a target."""
-    table = TableSource.assign(file, y, sample_weight, exposure, frames=True, columns=columns)
-    if table.y is None:
+    y = default_target(file.names, y)
+    if y is None:
         raise no_target(str(file), file.names)
-    return table
+    return TableSource.assign(file, y, sample_weight, exposure, frames=True, columns=columns)
 
 
 def load_table(
@@ -461,7 +464,6 @@ def open_large_table(
         if isinstance(file, CsvFile):
             columns = list(dict.fromkeys([*table.features, *table.named_columns]))
             table = replace(table, rows=_CsvCells.write(file, cells, columns))
-        table._check_lengths(table.n_rows or 0)
         yield table.with_roles()
 
 
