@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 
 import kernelmaps as km
-from kernelmaps.data import tables
+from kernelmaps.data import table_files, tables
 from kernelmaps.models.gam import base, codebooks, design, training_rows
 from kernelmaps.models.rows import term_rows
 
@@ -174,7 +174,7 @@ def attack(seed: int, folder: Path) -> tuple[str, str]:
         frame.to_csv(path, index=False)
     rows, chunk = (int(size) for size in rng.integers(7, 120, 2))
     sampled = bool(rng.random() < 0.5)
-    settings = [(tables, "BLOCK", rows), (term_rows, "CHUNK_ROWS", chunk)]
+    settings = [(table_files, "BLOCK_ROWS", rows), (term_rows, "CHUNK_ROWS", chunk)]
     if sampled:
         size = len(frame) // 2
         settings += [(codebooks, "SAMPLE_ROWS", size), (training_rows, "SAMPLE_ROWS", size)]

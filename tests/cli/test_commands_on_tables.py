@@ -14,8 +14,8 @@ import pytest
 from command_line import assert_refused, invoke, run
 
 import kernelmaps as km
-from kernelmaps.data import tables
-from kernelmaps.data.files import CsvFile, ParquetFile
+from kernelmaps.data import table_files, tables
+from kernelmaps.data.table_files import CsvFile, ParquetFile
 from kernelmaps.exceptions import SuspectColumnWarning
 from kernelmaps.export.files import open_info
 
@@ -461,7 +461,7 @@ def test_a_file_read_block_by_block_gives_the_model_of_memory(
     rides, tmp_path, monkeypatch, suffix, target
 ):
     """Of fewer than 200,000 rows both have the same codes, and the sums differ by rounding."""
-    monkeypatch.setattr(tables, "BLOCK", 90)
+    monkeypatch.setattr(table_files, "BLOCK_ROWS", 90)
     columns = pd.read_csv(rides)
     path = tmp_path / f"rides.{suffix}"
     columns.to_parquet(path) if suffix == "parquet" else columns.to_csv(path, index=False)
@@ -533,7 +533,7 @@ def test_new_rows_are_read_block_by_block(rides, model, tips, tmp_path, monkeypa
 
         return measured_blocks
 
-    monkeypatch.setattr(tables, "BLOCK", 90)
+    monkeypatch.setattr(table_files, "BLOCK_ROWS", 90)
     for file in (CsvFile, ParquetFile):
         monkeypatch.setattr(file, "blocks", measured(file.blocks))
     for words, before in zip(asked, whole, strict=True):

@@ -1,13 +1,15 @@
 """Compressed text that is damaged is refused by name, in the library and on the command line."""
 
 import gzip
+import io
 
 import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
 from kernelmaps.cli import load_commands
-from kernelmaps.data.files import CsvFile, uncompressed_bytes
+from kernelmaps.data import table_files
+from kernelmaps.data.table_files import CsvFile, uncompressed_bytes
 
 TEXT = "a,b,y\n" + "\n".join(f"{i % 7},{i % 5},{i % 2}" for i in range(3000))
 COMPRESSED = {
@@ -48,12 +50,13 @@ def test_bad_lines_of_compressed_files_are_named(tmp_path, suffix):
 
 
 def test_failures_of_the_disk_are_not_taken_for_damage(tmp_path, monkeypatch):
-    def fail(self, size):
-        raise OSError(5, "Input/output error")
+    class BrokenDisk(io.BytesIO):
+        def read(self, size=-1):
+            raise OSError(5, "Input/output error")
 
     path = tmp_path / "rows.csv.gz"
     path.write_bytes(gzip.compress(TEXT.encode()))
-    monkeypatch.setattr(gzip.GzipFile, "read", fail)
+    monkeypatch.setattr(table_files, "open_bytes", lambda path: BrokenDisk())
     with pytest.raises(OSError, match="Input/output error"):
         CsvFile(path).table()
 

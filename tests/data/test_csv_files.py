@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from kernelmaps.data import files
-from kernelmaps.data.files import CsvFile, open_table
+from kernelmaps.data import table_files
+from kernelmaps.data.table_files import CsvFile, open_table
 from kernelmaps.exceptions import SkippedLinesWarning, SuspectColumnWarning
 
 
@@ -256,7 +256,7 @@ def test_damaged_text_is_refused_with_its_line(read, text, match):
 
 
 def test_a_row_that_is_longer_than_a_block_is_refused(read, monkeypatch):
-    monkeypatch.setattr(files, "_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(table_files, "_BLOCK_BYTES", 1000)
     with pytest.raises(ValueError, match=r"cannot be split into cells.*after line 3"):
         read("a,y\n1,x\n2," + "z" * 5000)
 

@@ -11,8 +11,8 @@ import pytest
 from table_columns import learn
 
 import kernelmaps as km
-from kernelmaps.data.files import CsvFile
 from kernelmaps.data.reading import read_rows
+from kernelmaps.data.table_files import CsvFile
 from kernelmaps.data.table_reader import ColumnKindError, TableReader
 from kernelmaps.data.targets import target_values
 from kernelmaps.data.text_cells import Text

@@ -15,7 +15,7 @@ from table_columns import columns_of, learn
 
 import kernelmaps as km
 from kernelmaps._util.schema import SchemaError
-from kernelmaps.data.files import CsvFile
+from kernelmaps.data.table_files import CsvFile
 from kernelmaps.data.table_reader import ColumnFormat, ReadingNotes, TableReader
 from kernelmaps.exceptions import SuspectColumnWarning, UnreadableCellWarning
 

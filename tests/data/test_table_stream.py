@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kernelmaps.data import files, tables
+from kernelmaps.data import table_files, tables
 from kernelmaps.data.tables import open_large_table
 from kernelmaps.models.gam import training_rows
 
@@ -22,7 +22,7 @@ def write(path, header, rows):
 
 @pytest.fixture(autouse=True)
 def blocks_of_ten(monkeypatch, tmp_path):
-    monkeypatch.setattr(tables, "BLOCK", 10)
+    monkeypatch.setattr(table_files, "BLOCK_ROWS", 10)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
 
@@ -88,7 +88,7 @@ def test_groups_of_a_parquet_file_that_were_read_leave_memory(tmp_path):
     pq.write_table(table, path, row_group_size=rows, compression="none", use_dictionary=False)
     del table
     before, most = pa.total_allocated_bytes(), 0
-    for block in files.ParquetFile(path).blocks(rows=rows):
+    for block in table_files.ParquetFile(path).blocks(rows=rows):
         assert len(block) <= rows
         most = max(most, pa.total_allocated_bytes() - before)
     # One group as it lies in the file, one as an array, and what the reader has ready.

@@ -122,7 +122,7 @@ class FileOptions:
 
     def open(self, path: AnyPath) -> Any:
         """The file with these options, if its columns have names."""
-        from ..data.files import open_table
+        from ..data.table_files import open_table
 
         return open_table(path, **self.arguments()) or path
 

@@ -22,11 +22,17 @@ from .._util.storage import AnyPath
 from .._util.threads import mixed_bits
 from ..data import Source
 from ..data.columns import ColumnSelection, column_positions, no_target
-from ..data.files import has_column_names, is_parquet
 from ..data.reading import open_rows, read_rows
 from ..data.sources import RowFilter, SlicedSource, values_at
+from ..data.table_files import has_column_names, is_parquet
 from ..data.table_reader import uninformative_columns
-from ..data.tables import fits_in_memory, load_table, open_large_table, read_complete_column
+from ..data.tables import (
+    TableSource,
+    fits_in_memory,
+    load_table,
+    open_large_table,
+    read_complete_column,
+)
 from ..evaluation.candidates import expression
 from ..evaluation.checks import Task, check_targets, decide_task
 from ..evaluation.methods import add_column_scaler
@@ -158,8 +164,8 @@ def _fit_table(file: Any, settings: FitSettings, selection: ColumnSelection) -> 
             what = f"column for --{option.replace('_', '-')}"
             column_positions(header, [column], path.name, what)
     drop = [*selection.drop, *filter(None, [weight, exposure, event])]
-    roles = replace(selection, drop=drop)
-    features, target = roles.resolve_in(header, str(path), need_target=True)
+    target = selection.find_target(header, str(path), required=True)
+    features = TableSource.assign(file, target, columns=selection.columns, drop=drop).features
     used = {*features, target, weight, exposure, event}
     facts = {
         "target": target, "unused": [column for column in header if column not in used],

@@ -21,8 +21,8 @@ import typer
 from .._util import storage
 from .._util.display import printable
 from .._util.storage import AnyPath, write_json
-from ..data.files import compress_parts, data_suffix, has_column_names
 from ..data.reading import column_names
+from ..data.table_files import compress_parts, data_suffix, has_column_names
 from ..models.gam.predictor import warn_beyond
 from ..models.shapes import predictor_of
 from . import application as cli

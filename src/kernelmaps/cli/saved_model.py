@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from .._util.storage import AnyPath
-from ..data import tables
+from ..data import table_files, tables
 from ..data.columns import column_positions, no_target
-from ..data.files import has_column_names, open_table
 from ..data.reading import read_rows
 from ..data.text_cells import quote_cells
 from ..exceptions import SuspectColumnWarning
@@ -85,7 +84,7 @@ class SavedModel:
     ) -> Iterator[NewRows]:  # fmt: skip
         """The rows of new data with the columns that the model knows; tables block by block."""
         target = target or self.metadata.get("target")
-        named = has_column_names(data)
+        named = table_files.has_column_names(data)
         if hasattr(self.model, "reader_") and (named or self.model.reader_.named):
             if not named:
                 raise ValueError(
@@ -138,7 +137,7 @@ class SavedModel:
         path = Path(data)
         if not path.exists():
             raise FileNotFoundError(f"there is no file {str(path)!r}.")
-        file = open_table(data)
+        file = table_files.open_table(data)
         if file is not None and self.metadata.get("na_values"):
             file = replace(file, na_values=(*file.na_values, *self.metadata["na_values"]))
         name, header, metadata = str(path), [] if file is None else file.names, self.metadata
@@ -156,26 +155,16 @@ class SavedModel:
             )
         roles = {target, exposure, *map(metadata.get, _ROLES)}
         features = self._find_features(header, roles, name)
-        y, exposures, has_target = None, None, None
-        values = list(dict.fromkeys(filter(None, (target, exposure))))
-        if values:  # targets and exposures are read by all of their cells
-            table, where = file.table(values), file.locate_row
-            y, _, exposures, has_target = tables.read_targets(table, where, target, None, exposure)
-        if target and (event := metadata.get("event")):
-            events = tables.read_complete_column(file.table([event]), event, file.locate_row)
-            y = np.column_stack([y, events])
-        n_read = 0
-        for table in file.blocks(list(dict.fromkeys([*features, *keep])), tables.BLOCK):
-            rows, n_read = slice(n_read, n_read + table.num_rows), n_read + table.num_rows
-            targets, exposed = (None if v is None else v[rows] for v in (y, exposures))
-            if has_target is not None:
-                mask = has_target[rows]
-                table = table.filter(mask)
-                targets, exposed = (None if v is None else v[mask] for v in (targets, exposed))
-            if table.num_rows:
-                cells = _cells(table.select(list(keep)))
-                yield NewRows(table.select(features), targets, exposed, cells)
-        if not n_read:
+        columns = list(dict.fromkeys([*features, *keep]))
+        table = tables.TableSource(file, columns, target, None, exposure, frames=True)
+        if target and (event := metadata.get("event")):  # which the weights hold the place of
+            table.w = tables.read_complete_column(file.table([event]), event, file.locate_row)
+        block = None
+        for block in table.with_roles().blocks(table_files.BLOCK_ROWS):
+            y = block.y if block.w is None else np.column_stack([block.y, block.w])
+            cells = _cells(block.X.select(list(keep)))
+            yield NewRows(block.X.select(features), y, block.exposure, cells)
+        if block is None:
             raise ValueError(f"{path} has no rows.")
 
     def _find_features(self, header: list[str], roles: set[Any], name: str) -> list[str]:

@@ -44,25 +44,19 @@ class ColumnSelection:
     columns: Sequence[str] | None = None
     drop: Sequence[str] = ()
 
-    def resolve_in(
-        self, header: list[str], name: str, *, need_target: bool = False, with_target: bool = True
-    ) -> tuple[list[str], Any]:
-        """Find the features and the target, None without any, in the header of a table."""
-        target, columns = self.target, self.columns
-        if target is None and "y" in header:
-            target = "y"
-        if not with_target and target not in header:
-            target = None
-        if target is None and need_target:
+    def find_target(
+        self, header: Sequence[str], name: str, *, required: bool = False, to_fit: bool = True
+    ) -> Any:
+        """The target in the header of a table: by default "y", where there is one.
+
+        One that is named must be there, `to_fit`; `required` refuses a table without any.
+        """
+        target = "y" if self.target is None and "y" in header else self.target
+        target = target if to_fit or target in header else None
+        if target is None and required:
             raise no_target(name, header)
-        if target is not None:
-            column_positions(header, [target], name, what="target")
-        column_positions(header, self.drop, name)
-        if columns is None:
-            excluded = {target, *self.drop}
-            columns = [column for column in header if column not in excluded]
-        column_positions(header, columns, name)
-        return list(columns), target if with_target else None
+        column_positions(header, [] if target is None else [target], name, what="target")
+        return target
 
 
 def no_target(name: str, columns: Sequence[str] | None) -> ValueError:

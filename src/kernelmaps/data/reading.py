@@ -16,10 +16,11 @@ import numpy as np
 from .._util.arguments import argument
 from .._util.sparse import find_not_finite
 from .._util.storage import AnyPath
+from . import table_files
 from .columns import ColumnSelection, column_positions, no_target
 from .datasets import BUNDLED, load
-from .files import open_table
 from .sources import Block, Source, join_blocks
+from .table_files import TableFile, open_table
 from .tables import TableSource, load_table, open_source, read_complete_column
 
 
@@ -27,17 +28,24 @@ def open_rows(
     path: AnyPath, selection: ColumnSelection, *, with_target: bool = True, normalize: str = "none"
 ) -> PreparedSource:
     """Open a file of any format to be read block by block: only the columns that are asked for."""
-    file, target = open_table(path), selection.target
-    source: Source
-    if file is None:
-        if selection.columns is not None or selection.drop:
-            raise ValueError(f"{path} has no names of columns, so that none can be chosen.")
-        source = open_source(path, target if with_target else None)
-        return PreparedSource(source, None, target, normalize)
-    columns, target = selection.resolve_in(file.names, str(file), with_target=with_target)
-    source = TableSource(file, columns, target)
-    source.refuse_text()
-    return PreparedSource(source, columns, target, normalize)
+    file = open_table(path)
+    if file is not None:
+        table = _assign_columns(file, selection, with_target).check_numbers()
+        return PreparedSource(table, table.y, normalize)
+    if selection.columns is not None or selection.drop:
+        raise ValueError(f"{path} has no names of columns, so that none can be chosen.")
+    source = open_source(path, selection.target if with_target else None)
+    return PreparedSource(source, selection.target, normalize)
+
+
+def _assign_columns(
+    file: TableFile, selection: ColumnSelection, with_target: bool, required: bool = False
+) -> TableSource:
+    """The columns of a file that are asked for, and the target, unless it is left out."""
+    header, name = file.names, str(file)
+    target = selection.find_target(header, name, required=required, to_fit=with_target)
+    table = TableSource.assign(file, target, columns=selection.columns, drop=selection.drop)
+    return table if with_target else replace(table, y=None)
 
 
 class PreparedSource(Source):
@@ -46,15 +54,13 @@ class PreparedSource(Source):
     Attributes
     ----------
     columns : list of str or None
+        Names of its columns; models are fitted on the numbers alone.
     target : str or None
     """
 
-    def __init__(
-        self, source: Source, columns: list[str] | None, target: str | None, normalize: str
-    ) -> None:
-        self.source, self.columns, self.target = source, columns, target
-        self.normalize = normalize
-        self.n_rows, self.n_features = source.n_rows, source.n_features
+    def __init__(self, source: Source, target: str | None, normalize: str) -> None:
+        self.source, self.target, self.normalize = source, target, normalize
+        self.n_rows, self.n_features, self.columns = source.n_rows, source.n_features, source.names
 
     def describe(self) -> str:
         return self.source.describe()
@@ -89,9 +95,6 @@ def _normalize_rows(X: Any, norm: str) -> Any:
     X = X.astype(np.float64)  # without scikit-learn, whose import takes as long as a prediction
     norms = np.linalg.norm(X, 1 if norm == "l1" else 2, axis=1, keepdims=True)
     return X / np.where(norms == 0, 1.0, norms)
-
-
-_BLOCK_ROWS = 65536  # rows that are read at a time
 
 
 @dataclass(frozen=True)
@@ -207,17 +210,17 @@ def read_rows(
         return Rows(data.name, data.X_train, data.y_train if with_target else None)
     file, target = open_table(source, **options), target if with_target else None
     if file is not None:
-        needs = {"need_target": need_target or not numeric, "with_target": with_target}
-        features, target = selection.resolve_in(file.names, str(file), **needs)
+        table = _assign_columns(file, selection, with_target, need_target or not numeric)
+        features, target = table.features, table.y
     if file is not None and not numeric:
-        table, y, *_ = load_table(file, target, columns=list(dict.fromkeys([*features, *keep])))
-        cells = {column: table.column(column).to_pylist() for column in keep}
-        rows = Rows(str(path), table.select(features).to_pandas(), y, features, target, cells)
+        loaded, y, *_ = load_table(file, target, columns=list(dict.fromkeys([*features, *keep])))
+        cells = {column: loaded.column(column).to_pylist() for column in keep}
+        rows = Rows(str(path), loaded.select(features).to_pandas(), y, features, target, cells)
     else:
         opened = open_rows(file or path, selection, with_target=with_target and file is None)
         cells = read_columns(file or source, keep) if keep else {}
-        blocks = list(opened.blocks(_BLOCK_ROWS)) or [Block(np.empty((0, opened.n_features or 0)))]
-        block = join_blocks(blocks)
+        blocks = list(opened.blocks(table_files.BLOCK_ROWS))
+        block = join_blocks(blocks or [Block(np.empty((0, opened.n_features or 0)))])
         y = block.y
         if file is not None and target is not None:  # by all of its cells
             y = read_complete_column(file.table([target]), target, file.locate_row)

@@ -71,7 +71,7 @@ class Block:
             They, with their targets, weights and exposures.
         """
         y, w, exposure = (values_at(item, rows) for item in (self.y, self.w, self.exposure))
-        block = replace(self, X=_take_rows(self.X, rows), y=y, w=w, exposure=exposure)
+        block = replace(self, X=take_rows(self.X, rows), y=y, w=w, exposure=exposure)
         if isinstance(rows, slice):
             return replace(block, row=self.row + rows.start, start=self.start + rows.start)
         return replace(block, positions=rows if self.positions is None else self.positions[rows])
@@ -103,10 +103,11 @@ def join_blocks(blocks: list[Block]) -> Block:
 
 
 def take_rows(X: Any, rows: Any) -> Any:
-    """A copy of some rows of an array, sparse matrix, frame or pyarrow table."""
+    """Some rows of an array, sparse matrix, frame, series or pyarrow table; by number, a copy."""
     if hasattr(X, "iloc"):
         return X.iloc[rows]
-    return X.take(rows) if hasattr(X, "take") and hasattr(X, "schema") else X[rows]
+    by_number = not isinstance(rows, slice) and hasattr(X, "combine_chunks")  # pyarrow
+    return X.take(rows) if by_number else X[rows]
 
 
 def stack_rows(parts: list[Any]) -> Any:
@@ -316,7 +317,7 @@ class SlicedSource(Source):
 
     def rows_at(self, rows: slice) -> Any:
         """Some rows, as the fold takes them."""
-        return to_rows(_take_rows(self.X, rows), self.frames)
+        return to_rows(take_rows(self.X, rows), self.frames)
 
     def blocks(self, block_rows: int) -> Iterator[Block]:
         for a in range(0, self.n_rows, block_rows):
@@ -329,6 +330,7 @@ class SlicedSource(Source):
 # ---- streams of chunks --------------------------------------------------------------------------
 
 
+@dataclass
 class IterableSource(Source):
     """Chunks X, (X, y) or (X, y, weights) from an iterable, or from a callable that makes one.
 
@@ -337,14 +339,17 @@ class IterableSource(Source):
     default those of the first one, in the same order.
     """
 
-    def __init__(
-        self, chunks: Any, y: Any = None, w: Any = None, exposure: Any = None,
-        frames: bool = False, columns: Sequence[str] | None = None,
-    ) -> None:  # fmt: skip
-        self.chunks, self.roles, self.frames = chunks, (y, w, exposure), frames
-        self.names = None if columns is None else list(columns)
-        self.once = hasattr(chunks, "__next__")
-        self.kind = type(chunks).__name__
+    chunks: Any
+    y: Any = None
+    w: Any = None
+    exposure: Any = None
+    frames: bool = False
+    columns: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        self.names = None if self.columns is None else list(self.columns)
+        self.once = hasattr(self.chunks, "__next__")
+        self.kind = type(self.chunks).__name__
 
     def describe(self) -> str:
         return f"the stream {self.kind}"
@@ -380,8 +385,7 @@ class IterableSource(Source):
             for a in range(0, n, block_rows):
                 yield block.take(slice(a, a + block_rows))
             start += n
-        y, w, exposure = self.roles
-        check_lengths(start, y=y, sample_weight=w, exposure=exposure)
+        check_lengths(start, y=self.y, sample_weight=self.w, exposure=self.exposure)
 
     def _chunk(self, item: Any, index: int, start: int) -> Block:
         """One item of the stream."""
@@ -391,7 +395,8 @@ class IterableSource(Source):
                 f"chunk {index} is a tuple of {len(parts)}; chunks are X, (X, y) or (X, y, weights)"
             )
         X, *of_item = (*parts, None, None)[:3]
-        X, *of_stream = without_named(f"chunk {index}", X, *self.roles)
+        roles = self.y, self.w, self.exposure
+        X, *of_stream = without_named(f"chunk {index}", X, *roles)
         names = None if self.frames else names_of(X)
         if names is not None:
             self.names = names if self.names is None else self.names
@@ -400,7 +405,7 @@ class IterableSource(Source):
         if len(X.shape) != 2:
             raise ValueError(f"chunk {index} must have two dimensions, found shape {X.shape}")
         rows, of_rows = slice(start, start + X.shape[0]), []
-        for what, of_chunk, role, values in zip(_ROLES, (*of_item, None), self.roles, of_stream):
+        for what, of_chunk, role, values in zip(_ROLES, (*of_item, None), roles, of_stream):
             if of_chunk is None:
                 of_chunk = values if isinstance(role, str) else values_at(role, rows)
             if isinstance(of_chunk, str):
@@ -587,17 +592,10 @@ def _sliceable(X: Any) -> Any:
     return X if ready else np.asarray(X)
 
 
-def _take_rows(X: Any, rows: slice | np.ndarray) -> Any:
-    if hasattr(X, "iloc"):
-        return X.iloc[rows]
-    by_position = isinstance(rows, np.ndarray) and hasattr(X, "combine_chunks")  # pyarrow
-    return X.take(rows) if by_position else X[rows]
-
-
 def values_at(values: Any, rows: slice | np.ndarray) -> Any:
     """Targets or weights of some rows, where there are any."""
     refuse_masked("the data", "targets or weights", values)
-    return None if values is None else np.asarray(_take_rows(values, rows))
+    return None if values is None else np.asarray(take_rows(values, rows))
 
 
 def is_table(X: Any) -> bool:

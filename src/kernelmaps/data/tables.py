@@ -17,7 +17,7 @@ from .._util.arguments import import_optional
 from .._util.lazy import pa
 from .._util.threads import cached_property
 from ..exceptions import MissingTargetWarning
-from . import files
+from . import table_files
 from .columns import (
     RawTable,
     advice_on_text,
@@ -31,7 +31,6 @@ from .columns import (
     without_named,
 )
 from .dask import DaskSource
-from .files import CsvFile, Fragments, RowTable, TableFile, open_table
 from .sources import (
     Block,
     IterableSource,
@@ -44,6 +43,7 @@ from .sources import (
     sliced_source,
     values_at,
 )
+from .table_files import CsvFile, Fragments, RowTable, TableFile, open_table
 from .targets import Where, finite_numbers, number_values, target_values, truth_values
 from .text_cells import NumberFormat, Text, find_number_format
 
@@ -54,11 +54,11 @@ def fits_in_memory(X: Any) -> bool:
     """Whether X names a CSV or Parquet file whose cells are few enough to be read at once."""
     if not isinstance(X, str | os.PathLike) or not Path(X).exists():
         return False
-    if files.is_parquet(X):
+    if table_files.is_parquet(X):
         return _parquet_bytes(Path(X)) <= IN_MEMORY_BYTES
-    if not files.is_csv(X):
-        return files.has_column_names(X)
-    return files.uncompressed_bytes(X, IN_MEMORY_BYTES) <= IN_MEMORY_BYTES
+    if not table_files.is_csv(X):
+        return table_files.has_column_names(X)
+    return table_files.uncompressed_bytes(X, IN_MEMORY_BYTES) <= IN_MEMORY_BYTES
 
 
 def _parquet_bytes(path: Path) -> int:
@@ -75,41 +75,6 @@ def _parquet_bytes(path: Path) -> int:
         width = max(8 * metadata.num_columns, head.nbytes / len(head) if head else 0)
         total += max(stored, int(metadata.num_rows * width))
     return total
-
-
-def read_targets(
-    table: pa.Table, where: Where, y: Any, sample_weight: Any = None, exposure: Any = None
-) -> tuple[Any, Any, Any, np.ndarray | None]:
-    """Targets, weights and exposures of the rows of a table, and which rows have a target.
-
-    Each is the name of a column, or holds the values of all rows. Targets of rows without one are
-    without meaning; the last result is None if all have one.
-    """
-    name = where(None)
-    if not table.num_rows:
-        raise ValueError(f"{name} has no rows.")
-    check_lengths(table.num_rows, y=y, sample_weight=sample_weight, exposure=exposure)
-    raw = RawTable.from_data(table, name)
-
-    def column(item: str) -> Any:
-        (place,) = column_positions(raw.names, [item], name)
-        return raw.column(place, name)
-
-    weight, exposures = (
-        number_values(column(item), item, where) if isinstance(item, str) else item
-        for item in (sample_weight, exposure)
-    )
-    if not isinstance(y, str):
-        return y, weight, exposures, None
-    values, has_target = target_values(column(y), y, where)
-    if has_target.all():
-        return values, weight, exposures, None
-    if not has_target.any():
-        raise ValueError(f"{name} has no rows with a target {y!r}.")
-    warn_of_gaps(name, y, int((~has_target).sum()))
-    targets = np.zeros(len(has_target), values.dtype)
-    targets[has_target] = values
-    return targets, weight, exposures, has_target
 
 
 def read_complete_column(table: pa.Table, name: str, where: Where) -> np.ndarray:
@@ -132,46 +97,6 @@ def warn_of_gaps(name: str, target: str, gaps: int) -> None:
             MissingTargetWarning,
             stacklevel=6,
         )
-
-
-def load_table(
-    file: str | os.PathLike[str] | TableFile,
-    y: Any = None,
-    sample_weight: Any = None,
-    exposure: Any = None,
-    columns: Sequence[str] | None = None,
-) -> tuple[pa.Table, Any, Any, Any]:
-    """Features, targets, weights and exposures of a file; rows without a target are left out.
-
-    Parameters
-    ----------
-    file : path or TableFile
-    y, sample_weight, exposure : str or array-like, optional
-        Columns by name, or values of all rows. The target is by default the column ``"y"``.
-    columns : sequence of str, optional
-        The features; by default all other columns.
-    """
-    opened = open_table(file)
-    name, roles = str(opened.path), (y, sample_weight, exposure)
-    y, named, features = _assign_columns(opened.names, roles, columns, name)
-    table = opened.table([*features, *named])
-    *values, has_target = read_targets(table, opened.locate_row, y, sample_weight, exposure)
-    X = table.select(features)
-    if has_target is None:
-        return X, *values
-    return X.filter(has_target), *(v if v is None else np.asarray(v)[has_target] for v in values)
-
-
-def _assign_columns(
-    names: Sequence[str], roles: tuple[Any, Any, Any], columns: Sequence[str] | None, file: str
-) -> tuple[Any, list[str], list[str]]:
-    """Targets as given, or the column "y"; columns that are no features; and those that are."""
-    y = default_target(names, roles[0])
-    if y is None:
-        raise no_target(file, names)
-    named = [item for item in (y, *roles[1:]) if isinstance(item, str)]
-    column_positions(names, named, file)
-    return y, named, [n for n in names if n not in named] if columns is None else list(columns)
 
 
 @dataclass
@@ -200,43 +125,85 @@ class TableSource(Source):
         self.n_features = len(self.features)
 
     @classmethod
-    def open(
+    def assign(
         cls, rows: RowTable, y: Any = None, w: Any = None, exposure: Any = None, *,
-        frames: bool = False, columns: Sequence[str] | None = None,
-    ) -> Source:  # fmt: skip
-        """Find the columns of a table; `y` is by default that of this name.
+        frames: bool = False, columns: Sequence[str] | None = None, drop: Sequence[str] = (),
+    ) -> TableSource:  # fmt: skip
+        """Decide which columns of a table are what.
 
-        `columns` are the names of the features, in their order; by default all others.
+        `columns` are the names of the features, in their order; by default all others but those
+        to `drop`.
         """
-        if rows.n_rows == 0 and not frames:
-            raise ValueError(f"{rows} has no rows")
-        expected = [] if columns is None else list(columns)
-        y = default_target(set(rows.names) - set(expected), y)
-        named = [column for item in (y, w, exposure) for column in _names(item)]
-        column_positions(rows.names, named, str(rows))
-        features = [column for column in rows.names if column not in named]
-        if columns is not None:
-            check_selection(features, expected, str(rows))
-            features = expected
-        has_target = None
-        if frames and named:  # all values of these columns, as of a table in memory
-            table = rows.table(named)
-            y, w, exposure, has_target = read_targets(table, rows.locate_row, y, w, exposure)
+        header, features = rows.names, [] if columns is None else list(columns)
         source = cls(rows, features, y, w, exposure, frames)
-        if not frames:
-            source.refuse_text()
-            if source.n_rows is not None:
-                source._check_lengths(source.n_rows)
-        return _with_target(source, has_target)
+        named = source.named_columns
+        for listed in (named, drop, features):
+            column_positions(header, listed, str(rows))
+        if columns is None:
+            features = [column for column in header if column not in {*named, *drop}]
+        return replace(source, features=features)
+
+    def _names(self, item: Any) -> list[str]:
+        """Names of columns; a list holds values, unless it is that of several targets."""
+        if isinstance(item, str):
+            return [item]
+        is_list = isinstance(item, list | tuple) and item and not self.frames
+        return list(item) if is_list and all(isinstance(name, str) for name in item) else []
+
+    @property
+    def named_columns(self) -> list[str]:
+        """Columns of targets, weights and exposures."""
+        items = (self.y, self.w, self.exposure)
+        return list(dict.fromkeys(name for item in items for name in self._names(item)))
+
+    def read_roles(self, table: pa.Table) -> tuple[Any, Any, Any, np.ndarray | None]:
+        """Targets, weights and exposures of the rows of a table, and which rows have a target.
+
+        Targets of rows without one are without meaning; the last result is None if all have one.
+        """
+        name, where = str(self.rows), self.rows.locate_row
+        self._check_lengths(table.num_rows)
+        raw = RawTable.from_data(table, name)
+
+        def column(item: str) -> Any:
+            return raw.column(raw.names.index(item), name)
+
+        weight, exposures = (
+            number_values(column(item), item, where) if isinstance(item, str) else item
+            for item in (self.w, self.exposure)
+        )
+        if not isinstance(self.y, str):
+            return self.y, weight, exposures, None
+        values, has_target = target_values(column(self.y), self.y, where)
+        if has_target.all():
+            return values, weight, exposures, None
+        if not has_target.any():
+            raise ValueError(f"{name} has no rows with a target {self.y!r}.")
+        warn_of_gaps(name, self.y, int((~has_target).sum()))
+        targets = np.zeros(len(has_target), values.dtype)
+        targets[has_target] = values
+        return targets, weight, exposures, has_target
+
+    def with_roles(self) -> Source:
+        """The rows that have a target, with targets, weights and exposures by all their cells."""
+        if self.n_rows is not None:
+            self._check_lengths(self.n_rows)
+        if not self.named_columns:
+            return self
+        y, w, exposure, has_target = self.read_roles(self.rows.table(self.named_columns))
+        source = replace(self, y=y, w=w, exposure=exposure)
+        if has_target is None:
+            return source
+        n_rows = int(np.count_nonzero(has_target))
+        return RowFilter(source, lambda start, n: has_target[start : start + n], n_rows=n_rows)
 
     @cached_property
     def _formats(self) -> dict[str, NumberFormat | None]:
         """How columns of text write their numbers, by the first rows; None: they hold others."""
-        roles = [name for item in (self.y, self.w, self.exposure) for name in _names(item)]
         schema = getattr(self.rows, "schema", None)
         names = [
             name
-            for name in (*self.features, *roles)
+            for name in dict.fromkeys([*self.features, *self.named_columns])
             if schema is None or not pa.types.is_primitive(schema.field(name).type)
         ]
         head = next(self.rows.blocks(names, _LEARNED_ROWS)) if names else pa.table({})
@@ -247,8 +214,11 @@ class TableSource(Source):
             if not (isinstance(raw, np.ndarray) and raw.dtype.kind in "fiu")
         }
 
-    def refuse_text(self) -> None:
-        """Refuse features of text by their first cells; in files of text, one alone by its line."""
+    def check_numbers(self) -> TableSource:
+        """The table itself; features of text are refused by their first cells.
+
+        In files of text, one feature alone is refused by its line.
+        """
         names = [name for name in self.features if self._formats.get(name, name) is None]
         head = next(self.rows.blocks(names, 1)) if names else pa.table({})
         cells = {name: to_text(raw_column(head.column(name), name, "")) for name in names}
@@ -257,21 +227,21 @@ class TableSource(Source):
             which = "column {} holds" if len(texts) == 1 else "the columns {} hold"
             columns = which.format(list_names(texts))
             raise ValueError(f"{self.rows}: {columns} text, not numbers. {advice_on_text()}")
+        if self.n_rows is not None:
+            self._check_lengths(self.n_rows)
+        return self
 
     def describe(self) -> str:
         size = f" of {self.n_rows} rows and {self.n_features} features"
         return str(self.rows) if self.frames else f"{self.rows}{size}"
 
     def blocks(self, block_rows: int) -> Iterator[Block]:
-        role_columns = (name for item in (self.y, self.w, self.exposure) for name in _names(item))
-        start = 0
-        for number, table in enumerate(
-            self.rows.blocks([*self.features, *role_columns], block_rows)
-        ):
+        start, columns = 0, [*self.features, *self.named_columns]
+        for number, table in enumerate(self.rows.blocks(columns, block_rows)):
             if table.num_rows:
                 yield self._block(table, number, start)
             start += table.num_rows
-        if self.n_rows is None:
+        if self.n_rows is None and start:
             self._check_lengths(start)
 
     def labels(self) -> Iterator[Block]:
@@ -291,7 +261,8 @@ class TableSource(Source):
         def read_values(item: Any) -> Any:
             if isinstance(item, str):
                 return self._target(table, item, start)
-            return stack_columns(_names(item)) if _names(item) else values_at(item, rows)
+            names = self._names(item)
+            return stack_columns(names) if names else values_at(item, rows)
 
         y, w, exposure = map(read_values, (self.y, self.w, self.exposure))
         X = table.select(self.features) if self.frames else stack_columns(self.features)
@@ -325,24 +296,12 @@ class TableSource(Source):
         return column.to_numpy(zero_copy_only=False)
 
     def _check_lengths(self, n_rows: int) -> None:
+        """Refuse a table without rows, and values of more or fewer rows than it has."""
+        if not n_rows:
+            raise ValueError(f"{self.rows} has no rows.")
         roles = {"y": self.y, "sample_weight": self.w, "exposure": self.exposure}
-        check_lengths(n_rows, **{k: values for k, values in roles.items() if not _names(values)})
-
-
-def _with_target(source: Source, has_target: np.ndarray | None) -> Source:
-    """The rows of a source that have a target; None: all have one."""
-    if has_target is None:
-        return source
-    n_rows = int(np.count_nonzero(has_target))
-    return RowFilter(source, lambda start, n: has_target[start : start + n], n_rows=n_rows)
-
-
-def _names(what: Any) -> list[str]:
-    if isinstance(what, str):
-        return [what]
-    if isinstance(what, list | tuple) and what and all(isinstance(name, str) for name in what):
-        return list(what)
-    return []
+        values = {role: item for role, item in roles.items() if not self._names(item)}
+        check_lengths(n_rows, **values)
 
 
 def open_source(
@@ -390,15 +349,20 @@ def open_source(
     if path is not None and not path.exists():
         raise FileNotFoundError(f"no file or directory {str(path)!r}")
     if path is not None:
-        files.refuse_pipe(path)
+        table_files.refuse_pipe(path)
     package, roles = type(X).__module__.split(".")[0], (y, sample_weight, exposure)
     rows = None if path is None else open_table(X)
     rows = Fragments.from_data(X) if package == "pyarrow" else rows
     if rows is not None:
-        return TableSource.open(rows, *roles, frames=frames, columns=columns)
+        y = default_target(set(rows.names).difference([] if columns is None else columns), y)
+        table = TableSource.assign(rows, y, *roles[1:], frames=frames, columns=columns)
+        if columns is not None:
+            named = table.named_columns
+            check_selection([n for n in rows.names if n not in named], columns, str(rows))
+        return table.with_roles() if frames else table.check_numbers()
     if path is not None and path.suffix.lower() != ".npy":
         raise ValueError(
-            f"{str(path)!r} is not a file of rows that is read. {files.known_suffixes()}"
+            f"{str(path)!r} is not a file of rows that is read. {table_files.known_suffixes()}"
         )
     is_dask = package.startswith("dask")
     if (is_dask or isinstance(X, DaskSource)) and not isinstance(exposure, str | None):
@@ -414,15 +378,13 @@ def open_source(
             raise ValueError("a Source has its own targets and weights; leave y and weights out")
         if columns is not None and X.names is not None:
             check_order(X.names, columns, X.describe())
-    if isinstance(X, IterableSource) and exposure is not None:
-        # Its first chunks can be looked at, and still come.
-        return IterableSource(X.chunks, *X.roles[:2], exposure, X.frames)
     source = X if isinstance(X, Source) else sliced_source(path or X, y, sample_weight)
     if exposure is None:
         return source
-    if not isinstance(source, SlicedSource | TableSource) or source.n_rows is None:
+    if not isinstance(source, SlicedSource | TableSource | IterableSource):
         raise ValueError(f"exposure of {source.describe()} must be the name of a column")
-    check_lengths(source.n_rows, exposure=exposure)
+    if source.n_rows is not None:
+        check_lengths(source.n_rows, exposure=exposure)
     return replace(source, exposure=exposure)
 
 
@@ -435,8 +397,43 @@ def is_in_memory(X: Any) -> bool:
     return not is_chunks(X)
 
 
-BLOCK = 1 << 16  # rows that are read at a time
 _LEARNED_ROWS = 1 << 14  # rows that show how numbers are written, and whether there are any
+
+
+def _assign_file(
+    file: TableFile, y: Any, sample_weight: Any, exposure: Any, columns: Sequence[str] | None
+) -> TableSource:
+    """A table of a file, which must have a target."""
+    y = default_target(file.names, y)
+    if y is None:
+        raise no_target(str(file), file.names)
+    return TableSource.assign(file, y, sample_weight, exposure, frames=True, columns=columns)
+
+
+def load_table(
+    file: str | os.PathLike[str] | TableFile,
+    y: Any = None,
+    sample_weight: Any = None,
+    exposure: Any = None,
+    columns: Sequence[str] | None = None,
+) -> tuple[pa.Table, Any, Any, Any]:
+    """Features, targets, weights and exposures of a file; rows without a target are left out.
+
+    Parameters
+    ----------
+    file : path or TableFile
+    y, sample_weight, exposure : str or array-like, optional
+        Columns by name, or values of all rows. The target is by default the column ``"y"``.
+    columns : sequence of str, optional
+        The features; by default all other columns.
+    """
+    source = _assign_file(open_table(file), y, sample_weight, exposure, columns)
+    table = source.rows.table([*source.features, *source.named_columns])
+    *values, has_target = source.read_roles(table)
+    X = table.select(source.features)
+    if has_target is None:
+        return X, *values
+    return X.filter(has_target), *(v if v is None else np.asarray(v)[has_target] for v in values)
 
 
 @contextmanager
@@ -457,29 +454,34 @@ def open_large_table(
     """
     file = open_table(X) if isinstance(X, str | os.PathLike) and Path(X).exists() else None
     if file is None:
-        # A list holds values: in a table, only a string names a column.
-        y, sample_weight, exposure = (
-            np.asarray(v) if isinstance(v, list) else v for v in (y, sample_weight, exposure)
-        )
         source = open_source(X, y, sample_weight, exposure=exposure, frames=True)
         source.keep_chunks()
         yield source
         return
-    roles = (y, sample_weight, exposure)
-    y, named, features = _assign_columns(file.names, roles, columns, str(file))
-    table = file.table(named or features[:1])  # a table without columns has no rows
-    y, w, exposure, has_target = read_targets(table, file.locate_row, y, sample_weight, exposure)
+    table = _assign_file(file, y, sample_weight, exposure, columns)
     # The file has no name, and is gone with the process, however that ends.
     with tempfile.TemporaryFile() as cells:
-        rows = _write_cells(file, cells, features) if isinstance(file, CsvFile) else file
-        yield _with_target(TableSource(rows, features, y, w, exposure, True), has_target)
+        if isinstance(file, CsvFile):
+            columns = list(dict.fromkeys([*table.features, *table.named_columns]))
+            table = replace(table, rows=_CsvCells.write(file, cells, columns))
+        yield table.with_roles()
 
 
-def _write_cells(file: CsvFile, cells: Any, features: list[str]) -> Fragments:
+@dataclass(frozen=True)
+class _CsvCells(Fragments):
     """The text of some columns of a CSV file, in a Parquet file."""
-    schema = pa.schema([(feature, pa.string()) for feature in features])
-    with import_optional("pyarrow.parquet").ParquetWriter(cells, schema) as writer:
-        for table in file.blocks(features, BLOCK):
-            writer.write_table(table)
-    groups = import_optional("pyarrow.dataset").ParquetFileFormat().make_fragment(cells)
-    return Fragments(groups.split_by_row_group(), schema, str(file))
+
+    file: Any = None
+
+    @classmethod
+    def write(cls, file: CsvFile, cells: Any, columns: list[str]) -> _CsvCells:
+        """Write the text to an open file."""
+        schema = pa.schema([(column, pa.string()) for column in columns])
+        with import_optional("pyarrow.parquet").ParquetWriter(cells, schema) as writer:
+            for table in file.blocks(columns, table_files.BLOCK_ROWS):
+                writer.write_table(table)
+        groups = import_optional("pyarrow.dataset").ParquetFileFormat().make_fragment(cells)
+        return cls(groups.split_by_row_group(), schema, str(file), file)
+
+    def locate_row(self, row: int | None) -> str:
+        return self.file.locate_row(row)

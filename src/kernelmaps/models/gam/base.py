@@ -35,8 +35,8 @@ from ..._util.schema import SchemaError, State, array, boolean, instance, intege
 from ..._util.sparse import check_sparse
 from ..._util.threads import limit_blas
 from ...data.columns import Column, is_frame, is_series, without_named
-from ...data.files import open_table
 from ...data.sources import Source
+from ...data.table_files import open_table
 from ...data.table_reader import ReadingNotes, TableReader, numbers_rows
 from ...data.tables import (
     fits_in_memory,

@@ -15,7 +15,7 @@ from ..._util.arguments import check_number, generator, refuse_masked
 from ..._util.schema import anything, instance, integer
 from ..._util.storage import all_or_nothing
 from ...data.columns import Column, column_positions, is_frame, without_named
-from ...data.files import open_table
+from ...data.table_files import open_table
 from ...data.tables import fits_in_memory, is_in_memory, read_complete_column
 from ...exceptions import OutOfDomainWarning
 from ..inputs import missing_targets, refuse_training_on_gpu, weights_of

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from ..._util.arguments import refuse_masked
 from ..._util.sparse import check_sparse, naming_text
 from ...data.columns import reorder_columns, without_named
-from ...data.files import is_csv
+from ...data.table_files import is_csv
 from ...engine.tabulated import zero_at_zero
 from ...maps.base import AdditiveMap, JointMap
 from ...maps.bases import SplineMap

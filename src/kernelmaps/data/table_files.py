@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import os
 import re
 import stat
 import warnings
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any
@@ -30,24 +28,14 @@ from .text_cells import is_plain_number, quote_cells
 
 CSV = (".csv", ".tsv")
 EXCEL = (".xlsx", ".xlsm")
-
-
-_OPENERS: dict[str, Callable[..., Any]] = {
-    ".gz": gzip.open,
-    ".zst": lambda path: io.BufferedReader(pa.input_stream(path, compression="zstd")),
-}
-# A file may consist of several compressed parts, one after another.
-_COMPRESS: dict[str, Callable[[bytes], bytes]] = {
-    ".gz": gzip.compress,
-    ".zst": lambda data: pa.compress(data, codec="zstd", asbytes=True),
-}
+_CODECS = {".gz": "gzip", ".zst": "zstd"}  # of compressed text, by suffix
 
 
 def data_suffix(path: str | os.PathLike[str]) -> str:
     """The suffix that tells the format, in small letters: ``.csv`` of ``a.csv.gz``."""
     path = Path(path)
     suffix = path.suffix.lower()
-    return Path(path.stem).suffix.lower() if suffix in _OPENERS else suffix
+    return Path(path.stem).suffix.lower() if suffix in _CODECS else suffix
 
 
 def is_csv(path: str | os.PathLike[str]) -> bool:
@@ -93,12 +81,13 @@ def refuse_pipe(path: str | os.PathLike[str]) -> None:
 def open_bytes(path: str | os.PathLike[str]) -> Any:
     """Open a file, which its suffix may say to be compressed, for its bytes; not a pipe."""
     refuse_pipe(path)
-    return _OPENERS.get(Path(path).suffix.lower(), partial(open, mode="rb"))(os.fspath(path))
+    codec = _CODECS.get(Path(path).suffix.lower())
+    return io.BufferedReader(pa.input_stream(os.fspath(path), compression=codec))
 
 
 def uncompressed_bytes(path: str | os.PathLike[str], limit: int) -> int:
     """Bytes of a file, of a compressed one its content; counted until they exceed a limit."""
-    if Path(path).suffix.lower() not in _OPENERS:
+    if Path(path).suffix.lower() not in _CODECS:
         return Path(path).stat().st_size
     total = 0
     with _damage_named(path), open_bytes(path) as stream:
@@ -109,8 +98,9 @@ def uncompressed_bytes(path: str | os.PathLike[str], limit: int) -> int:
 
 def compress_parts(path: str | os.PathLike[str], parts: Iterable[bytes]) -> Iterable[bytes]:
     """The bytes of a file, compressed as its suffix says, some at a time; nothing is written."""
-    compress = _COMPRESS.get(Path(path).suffix.lower())
-    return parts if compress is None else map(compress, parts)
+    # A file may consist of several compressed parts, one after another.
+    codec = _CODECS.get(Path(path).suffix.lower())
+    return (pa.compress(part, codec, asbytes=True) for part in parts) if codec else parts
 
 
 def open_text(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> io.TextIOBase:
@@ -128,12 +118,13 @@ def open_text(path: str | os.PathLike[str], *, encoding: str = "utf-8") -> io.Te
 def known_suffixes() -> str:
     """What files can be read, for messages."""
     return (
-        f"Files with the suffixes {', '.join(CSV)} (also compressed: {', '.join(_OPENERS)}), "
+        f"Files with the suffixes {', '.join(CSV)} (also compressed: {', '.join(_CODECS)}), "
         f"{', '.join(EXCEL)}, .parquet, .pq and .npy are read. Others: read them with their own "
         "library, and pass arrays, chunks or a Dask array in Python."
     )
 
 
+BLOCK_ROWS = 1 << 16  # rows of a table that are read at a time
 _BLOCK_BYTES = 1 << 24  # of text that is parsed at a time; no row may be longer
 _LONGEST = 1 << 17  # bytes of a cell: longer ones are rows that a quotation mark has swallowed
 _HEAD_ROWS = 20  # rows that show where the header is
@@ -168,7 +159,7 @@ class RowTable:
         """All rows of some columns, or of all."""
         return pa.concat_tables(self.blocks(columns, 1 << 62))
 
-    def blocks(self, columns: Sequence[str] | None = None, rows: int = 1 << 16) -> Iterator[Any]:
+    def blocks(self, columns: Sequence[str] | None = None, rows: int = BLOCK_ROWS) -> Iterator[Any]:
         """The same, at most so many rows at a time; at least one table, which may be empty."""
         table = self.table(columns)
         for start in range(0, max(table.num_rows, 1), rows):
@@ -332,7 +323,7 @@ class CsvFile(TableFile):
         """Names of the columns."""
         return self._head[1]
 
-    def blocks(self, columns: Sequence[str] | None = None, rows: int = 1 << 16) -> Iterator[Any]:
+    def blocks(self, columns: Sequence[str] | None = None, rows: int = BLOCK_ROWS) -> Iterator[Any]:
         """Rows of some columns, or of all, as strings; empty lines are no rows."""
         (delimiter, names, above), skipped = self._head, list[str]()
         columns = names if columns is None else list(columns)
@@ -563,7 +554,7 @@ class Fragments(RowTable):
             for part, of_part in groups
         )
 
-    def blocks(self, columns: Sequence[str] | None = None, rows: int = 1 << 16) -> Iterator[Any]:
+    def blocks(self, columns: Sequence[str] | None = None, rows: int = BLOCK_ROWS) -> Iterator[Any]:
         """Rows of some columns, or of all, part by part: a scan of all parts reads far ahead."""
         names, group = self.names if columns is None else list(columns), list[Any]()
         schema = pa.schema([self.schema.field(name) for name in names], self.schema.metadata)
@@ -622,7 +613,7 @@ class ParquetFile(TableFile):
             return self._folder.n_rows
         return import_optional("pyarrow.parquet").read_metadata(self.path).num_rows
 
-    def blocks(self, columns: Sequence[str] | None = None, rows: int = 1 << 16) -> Iterator[Any]:
+    def blocks(self, columns: Sequence[str] | None = None, rows: int = BLOCK_ROWS) -> Iterator[Any]:
         """Rows of some columns, or of all, at most so many at a time."""
         names = self.names if columns is None else list(columns)
         if self._folder is not None:
