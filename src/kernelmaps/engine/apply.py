@@ -240,16 +240,16 @@ def _apply_additive_csr(
 def stored_columns(
     table: Table, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_jobs: int | None
 ) -> scipy.sparse.csr_matrix:
-    """Every stored value of CSR rows becomes the stored columns (the band) of its bin."""
+    """Every stored value of CSR rows becomes the stored columns of its bin."""
     from .table.locate import Stored, stored_rows
     from .table.transform import transform_stored, transform_workspace
 
     n = len(indptr) - 1
-    band = table.band[table.set_of].astype(np.int64)
-    if len(set(band.tolist())) == 1:
-        starts = indptr.astype(np.int64) * band[0]
+    n_stored = table.band[table.set_of].astype(np.int64)
+    if len(set(n_stored.tolist())) == 1:
+        starts = indptr.astype(np.int64) * n_stored[0]
     else:
-        starts = np.concatenate([[0], np.cumsum(band[indices])])[indptr]
+        starts = np.concatenate([[0], np.cumsum(n_stored[indices])])[indptr]
     wide = max(int(starts[-1]), table.n_columns) > np.iinfo(np.int32).max
     index = np.int64 if wide else np.int32
     values, columns = np.empty(starts[-1], dtype=data.dtype), np.empty(starts[-1], dtype=index)

@@ -99,10 +99,10 @@ def evaluate_table(table: Table, X: Array, xp: Any, missing: np.ndarray | None =
     piece, u = positions(layout.bins, xp.where(gaps, xp.zeros_like(X), X), xp)
     feature = np.repeat(np.arange(table.n_features), np.diff(layout.column))
     within = np.arange(table.n_columns) - layout.column[feature]
-    feature_, band = _index(xp, feature, X), _index(xp, layout.band[feature], X)
+    feature_, n_stored = _index(xp, feature, X), _index(xp, layout.n_stored[feature], X)
     piece, u = xp.take(piece, feature_, axis=1), xp.take(u, feature_, axis=1)
     place = _index(xp, within, X) - _gather(xp, _index(xp, layout.values.first, X), piece)
-    stored = (place >= 0) & (place < band)
+    stored = (place >= 0) & (place < n_stored)
     _, powers, columns = coefficients(layout).shape
     coef = _constant(xp, coefficients(layout).ravel(), X)
     start = piece * (powers * columns) + xp.where(stored, place, xp.zeros_like(place))

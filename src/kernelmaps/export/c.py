@@ -348,7 +348,7 @@ def _table_arrays(name: str, layout: Layout) -> str:
     integers = {
         "first_piece": bins.integers[FIRST_PIECE],
         "top": bins.integers[TOP],
-        "band": layout.band,
+        "n_stored": layout.n_stored,
         "first": layout.values.first,
     }
     reals = {"coef": coefficients(layout)}
@@ -423,7 +423,7 @@ static void {name}_add(int d, double x, double *out)
 {_locating(name, layout)}  piece = {name}_first_piece[d] + b;
 {other}  c = {name}_coef + (long)piece * {powers * columns};
   out += {name}_first[piece];
-  for (j = 0; j < {name}_band[d]; ++j) {{
+  for (j = 0; j < {name}_n_stored[d]; ++j) {{
     double value = c[{(powers - 1) * columns} + j];
     for (k = {powers - 2}; k >= 0; --k) value = value * u + c[k * {columns} + j];
     out[j] += value;
@@ -533,7 +533,7 @@ def _terms(name: str, table: Any) -> str:
     text += _array(f"{name}_cell_start", starts_of(cells), "int")
     text += _array(f"{name}_cells", np.concatenate([np.zeros(0), *cells]))
     text += _array(f"{name}_column", functions.columns, "int")
-    text += _table_add(name, functions.table, f"{name}_band[d]", functions.missing)
+    text += _table_add(name, functions.table, f"{name}_n_stored[d]", functions.missing)
     return text + _SCORES.format(name=name, outputs=len(table.intercept), terms=len(terms))
 
 

@@ -140,12 +140,12 @@ def block_on(block: LocalPolynomials, columns: int, put: Any, *, margin: int = 0
 
 def table_on(layout: Layout, put: Any) -> DeviceTable:
     """A map's layout on the GPU that `put` copies arrays to."""
-    band, widths = int(layout.band.max()), np.diff(layout.column)
+    n_stored, widths = int(layout.n_stored.max()), np.diff(layout.column)
     n_columns, banded = int(widths.max()), layout.uniform_width == 0
     margin = padded_columns(n_columns) if banded else 0
     return DeviceTable(
         bins_on(layout.bins, put),
-        block_on(layout.values, band, put, margin=margin),
+        block_on(layout.values, n_stored, put, margin=margin),
         constexpr(banded),
         constexpr(bool((widths == n_columns).all())),
         constexpr(n_columns),

@@ -96,7 +96,7 @@ class Layout(NamedTuple):
     bins: Bins
     values: LocalPolynomials
     column: np.ndarray  # int64[d + 1]: first output column of each feature
-    band: np.ndarray  # int32[d]: stored columns of each feature
+    n_stored: np.ndarray  # int32[d]: stored columns of each feature
     uniform_width: int  # columns of every feature, if all have as many and store them all; else 0
 
 
@@ -231,7 +231,7 @@ def coefficients(layout: Layout) -> np.ndarray:
     """Coefficients [piece][power][column] without the columns that fill vectors."""
     values = layout.values
     pieces = values.coef.reshape(len(values.first), len(values.powers), -1)
-    return pieces[:, :, : int(layout.band.max())]
+    return pieces[:, :, : int(layout.n_stored.max())]
 
 
 def octaves_of(bins: Bins) -> tuple[int, int]:

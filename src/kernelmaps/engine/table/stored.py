@@ -49,7 +49,8 @@ class Table:
     clip_low, clip_high : float64[S]
         Range to which values are clipped before that.
     bins, width, band : int32[S]
-        Number of bins; output columns of a feature; columns stored (others are zero) in each bin.
+        Number of bins; output columns of a feature; columns stored (others are zero) in each bin,
+        whose matrix is banded.
     edges, edge_start : float64, int64[S]
         Bin edges (EDGES only) and where each set's begin.
     first, first_start : int32, int64[S]
@@ -103,7 +104,7 @@ class Table:
         return replace(self, coef=self.coef.astype(dtype))
 
     def polynomials(self, s: int) -> np.ndarray:
-        """Coefficients (bins, degree + 1, band) of one set."""
+        """Coefficients (bins, degree + 1, stored columns) of one set."""
         shape = (int(self.bins[s]), self.degree + 1, int(self.band[s]))
         start = int(self.coef_start[s])
         return self.coef[start : start + prod(shape)].reshape(shape)
@@ -148,7 +149,7 @@ class Table:
         signed: bool = False,
         zero_at_zero: bool = False,
     ) -> Table:
-        """Lay out sets of coefficients, each (bins, degree + 1, band), one after the other.
+        """Lay out sets of coefficients (bins, degree + 1, stored columns), one after the other.
 
         `shared[s]` says which entry of `coef` (and `first`) set s uses, for sets that differ in
         their binning alone.

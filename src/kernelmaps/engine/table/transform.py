@@ -92,7 +92,7 @@ def transform_dense(table, x, work, begin, end, out):
                 piece, u = np.int64(item(locations.piece, k)), item(locations.u, k)
                 _write(values, piece, u, zero, work.scratch)
                 to = _place_of(table, locations, k, n, row, j)
-                copy_numbers(work.scratch, out, to, np.int64(item(table.band, j + k % n)))
+                copy_numbers(work.scratch, out, to, np.int64(item(table.n_stored, j + k % n)))
 
 
 @loop(_nrt=False)
@@ -106,7 +106,7 @@ def transform_stored(table, rows, work, begin, end, out):
         locate_stored(table.bins, rows, a, n, locations)
         for k in range(n):
             piece, j = np.int64(item(locations.piece, k)), np.int64(item(rows.indices, a + k))
-            count = np.int64(item(table.band, j))
+            count = np.int64(item(table.n_stored, j))
             if to <= stop:
                 _write(values, piece, item(locations.u, k), to, out.data)
             else:

@@ -1,9 +1,9 @@
 r"""Weights of a table's columns: scores of single rows, and steps along them, for training.
 
-The columns of a map are ψ = RΦ, where Φ, the *band*, has few entries that are not zero (splines:
-R = D_d^{-T}; other maps: R = I). The loops store v = Rᵀw, not the weights w of ψ: so the score of
-a value reads the band alone, and a step Δα along ψ adds a multiple of RᵀRΦ (S. Maji, Linearized
-smooth additive classifiers, 2012, eq. 7, where RᵀR is called L_d):
+The columns of a map are ψ = RΦ, where Φ is a *local basis*, few functions of which are not zero at
+a value (splines: R = D_d^{-T}; other maps: R = I). The loops store v = Rᵀw, not the weights w of ψ:
+so the score of a value reads these few alone, and a step Δα along ψ adds a multiple of RᵀRΦ
+(S. Maji, Linearized smooth additive classifiers, 2012, eq. 7, where RᵀR is called L_d):
 
 .. math:: ⟨w, ψ⟩ = ⟨v, Φ⟩, \qquad w ← w + Δα\,ψ \;⇔\; v ← v + Δα\,RᵀRΦ, \qquad
           ‖ψ‖² = ⟨Φ, RᵀRΦ⟩.
@@ -16,8 +16,8 @@ The weights lie as ``[feature][basis][lane]``; a lane is a class. The values of 
 once (:func:`locate_row`), the row is scored (:func:`score`), and the weights move along it
 (:func:`add`).
 
-Relies on the relations of :mod:`.layout` (the pieces that the finder returns exist, and the band of
-each ends within the weights of its feature), and on CSR columns that were checked on entry.
+Relies on the relations of :mod:`.layout` (the pieces that the finder returns exist, and the columns
+of each end within the weights of its feature), and on CSR columns that were checked on entry.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Basis(NamedTuple):
     """The tables of an additive map for training, addressed by the pieces of `bins`."""
 
     bins: Bins
-    values: LocalPolynomials  # the band Φ
+    values: LocalPolynomials  # the local basis Φ
     update: LocalPolynomials  # RᵀRΦ, the change of the weights; the same object as Φ if R = I
     squares: Squares  # ‖ψ‖² = ⟨Φ, RᵀRΦ⟩
     stride: int  # weights of each feature

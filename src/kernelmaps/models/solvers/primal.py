@@ -3,8 +3,8 @@ r"""Newton's method on the weights of a map.
 .. math:: P(w, b) = ½\|w\|² + \sum_i c_i\,ℓ(y_i, ⟨w, ψ_i⟩ + b)
 
 is minimised by Newton steps, which conjugate gradients solve for (:mod:`.newton_cg`): each
-takes some passes over the bands of the rows, of n·d times a few operations. A few steps are enough,
-whatever C.
+takes some passes over the non-zero basis functions of the rows, of n·d times a few operations. A
+few steps are enough, whatever C.
 
 :math:`α_i = -c_i ℓ'(y_i, f_i)` are feasible dual variables. With the gradient g of P by the weights
 their duality gap is
@@ -29,7 +29,7 @@ import numpy as np
 
 from ..._util.threads import limit_blas
 from ..losses import LOSSES, Loss, svm_loss
-from ..rows.band_rows import BandRows
+from ..rows.basis_rows import BasisRows
 from .dual import Solution
 from .interior_point import InteriorPointFit, balance
 from .linear_systems import blas_threads
@@ -67,14 +67,14 @@ ACCURACY = Accuracy()
 
 
 def solve_primal(
-    rows: BandRows, problem: Any, examples: np.ndarray, fit_intercept: bool, tol: float,
+    rows: BasisRows, problem: Any, examples: np.ndarray, fit_intercept: bool, tol: float,
     start: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Solution:  # fmt: skip
-    """Minimise P for all outputs; the solution has weights [feature][function][output] of bands.
+    """Minimise P for all outputs; weights of the solution are [feature][function][output].
 
     Parameters
     ----------
-    rows : BandRows
+    rows : BasisRows
         The examples.
     problem : SVMProblem
         Loss, targets and costs of all rows.
@@ -100,7 +100,7 @@ def solve_primal(
             if start is not None and not loss.has_kinks:
                 fit.start_from(start[0][examples, k], start[1][k])
             primal[k], gap[k], alpha[examples, k] = fit.minimise()
-            weights[:, :, k] = rows.band_weights(fit.point.weights)
+            weights[:, :, k] = rows.transform_weights(fit.point.weights)
             intercept[k] = fit.point.intercept
             n_iter = max(n_iter, fit.n_iter)
     # Small beside the objective or, where that is next to zero (targets that the intercept alone
@@ -130,7 +130,7 @@ class PrimalFit:
     """The fit of one output by Newton's method: weights, and the certificate there."""
 
     def __init__(
-        self, rows: BandRows, loss: Loss, y: np.ndarray, cost: np.ndarray, fit_intercept: bool,
+        self, rows: BasisRows, loss: Loss, y: np.ndarray, cost: np.ndarray, fit_intercept: bool,
         tol: float,
     ) -> None:  # fmt: skip
         self.rows, self.loss, self.y, self.cost = rows, loss, y, cost

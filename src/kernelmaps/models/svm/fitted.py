@@ -26,7 +26,7 @@ from ...engine.saved_map import SavedMap
 from ...engine.table import CODE, Table
 from ...engine.tabulated import has_table, n_columns, zero_at_zero
 from ..decision import PredictsRows, best_codes, class_probabilities, sigmoid
-from ..rows.map_bands import bands_of
+from ..rows.map_basis import make_basis
 from ..shapes import ShapeFunction, importance_of
 
 MOST_LANES = 16  # classes whose weights are the lanes of one vector
@@ -441,7 +441,7 @@ class AdditiveMachine(PredictsRows):
 
     def _table_for(self, rows: np.ndarray) -> Table:
         """The table of the scores, for values in the range of some rows."""
-        bands = bands_of(self.fitted.spec, rows, np.dtype(np.float64)).table
+        bands = make_basis(self.fitted.spec, rows, np.dtype(np.float64)).table
         return sum_weighted(bands, self.weights)
 
     def curve_terms(self) -> tuple[Spec, np.ndarray, np.ndarray] | None:

@@ -28,8 +28,8 @@ from ...data import Block, Source, open_source
 from ...data.sources import IterableSource, RowSample, sampled_rows
 from ...engine.extent import column_range
 from ..losses import LOSSES, svm_loss
-from ..rows.band_rows import BandRows
-from ..rows.map_bands import TwoValuedColumns, bands_of
+from ..rows.basis_rows import BasisRows
+from ..rows.map_basis import TwoValuedColumns, make_basis
 from ..rows.map_tables import (
     make_tables,
     round_rows,
@@ -225,17 +225,17 @@ def solve_group(
     else:
         precision, used = np.dtype(precision_of(rows, options.tol)), rows
     if columns is None:
-        bands = bands_of(fitted.spec, rows, precision)
+        basis = make_basis(fitted.spec, rows, precision)
     else:
-        used, bands = columns.encode(used), columns.bands
+        used, basis = columns.encode(used), columns.basis
     if solver == "primal":
-        tables = make_tables(bands, used, precision, 1, values_only=True)
+        tables = make_tables(basis, used, precision, 1, values_only=True)
         start = (alpha, intercept) if intercept is not None and alpha.any() else None
         solution = solve_primal(
-            BandRows(tables, used), problem, examples, options.fit_intercept, options.tol, start
+            BasisRows(tables, used), problem, examples, options.fit_intercept, options.tol, start
         )
     else:
-        tables = make_tables(bands, used, precision, power_of_two(n_outputs))
+        tables = make_tables(basis, used, precision, power_of_two(n_outputs))
         approximate = None
         if columns is None and (coded := rounded()) is not None:
             approximate = tabulate_fractions(tables, coded[1]), rows_of(coded[0])
@@ -248,7 +248,7 @@ def solve_group(
     # The weights of coded rows as those of ψ.
     return replace(
         solution,
-        weights=columns.band_weights(solution.weights),
+        weights=columns.transform_weights(solution.weights),
         intercept=solution.intercept - columns.intercept_shift(solution.weights),
     )
 
@@ -271,8 +271,8 @@ def _round_rows(rows: Any, fitted: FittedMap, options: Options) -> tuple[np.ndar
     """Rows in a compact form, on which a first solution takes less time (see `round_rows`)."""
     if options.tol < _ROUGH or rows.size < SMALL:
         return None
-    bands = bands_of(fitted.spec, rows, np.dtype(precision_of(rows, options.tol)))
-    return round_rows(bands, rows, options.n_threads)
+    basis = make_basis(fitted.spec, rows, np.dtype(precision_of(rows, options.tol)))
+    return round_rows(basis, rows, options.n_threads)
 
 
 def join_solutions(solutions: Sequence[Solution]) -> Solution:
@@ -373,11 +373,11 @@ def train_on_blocks(
     groups = lane_groups(targets, np.inf, options.n_threads)
     of_group = replace(options, n_threads=max(1, options.n_threads // len(groups)))
     precision, states = np.dtype(precision_of(outline, options.tol)), []
-    bands = bands_of(fitted.spec, outline, precision)
+    basis = make_basis(fitted.spec, outline, precision)
     for group in groups:
         problem = make_problem(options, targets.y, targets.positive[group], cost)
         lanes = power_of_two(group.stop - group.start)
-        tables = make_tables(bands, outline, precision, lanes, all_codes=True)
+        tables = make_tables(basis, outline, precision, lanes, all_codes=True)
         states.append(BlockDescent(tables, outline, problem, of_group))
 
     def read() -> Iterator[tuple[Any, int]]:
