@@ -87,8 +87,8 @@ def _check(holds: Any, problem: str) -> None:
 
 def _check_blocks(name: str, start: np.ndarray, size: np.ndarray, target: np.ndarray) -> None:
     """Blocks of the sets lie one after the other in `target` and fill it."""
-    starts, one, block_of = np.unique(start, return_index=True, return_inverse=True)
-    unique = size[one]
+    starts, set_index, block_of = np.unique(start, return_index=True, return_inverse=True)
+    unique = size[set_index]
     _check(np.array_equal(unique[block_of], size), f"sets share a block of {name!r} in part only")
     ends = np.cumsum(unique)
     fits = starts[0] == 0 and np.array_equal(starts[1:], ends[:-1]) and ends[-1] == target.size

@@ -349,7 +349,7 @@ def _table_arrays(name: str, layout: Layout) -> str:
         "first_piece": bins.integers[FIRST_PIECE],
         "top": bins.integers[TOP],
         "n_stored": layout.n_stored,
-        "first": layout.values.first,
+        "first": layout.values.first_column,
     }
     reals = {"coef": coefficients(layout)}
     if bins.binning == AFFINE:
@@ -377,12 +377,12 @@ def _locating(name: str, layout: Layout) -> str:
 """
     clip = clip if _clips(bins) else ""
     if kind == LOG2:
-        first, count = octaves_of(bins)
+        first_octave, count = octaves_of(bins)
         return f"""{clip}  {{
     int octave, within;
     double part = (2.0 * frexp(t > 0.0 ? t : 1.0, &octave) - 1.0) * {_number(count)};
     within = (int)part < {count - 1} ? (int)part : {count - 1};
-    b = (octave - 1 - ({first})) * {count} + within;
+    b = (octave - 1 - ({first_octave})) * {count} + within;
     u = part - (double)within;
   }}
 """

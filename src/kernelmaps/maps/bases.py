@@ -66,7 +66,7 @@ from scipy.interpolate import BSpline
 from scipy.special import factorial
 
 from .._util.arguments import argument_error, check_choice, check_count, check_flag
-from .._util.compiling import interpreted
+from .._util.compiling import is_interpreted
 from .._util.schema import array
 from .._util.sparse import dense
 from ..engine import Spec
@@ -177,10 +177,10 @@ class SplineMap(AdditiveMap):
         n, p = self.n_bases, self.degree
         extend = self.out_of_domain == "extrapolate"
         taps = _extend_ends(block) if extend else block
-        first = np.clip(np.arange(n - p + 2 * extend) - extend, 0, n - p - 1).astype(np.int32)
+        start = np.clip(np.arange(n - p + 2 * extend) - extend, 0, n - p - 1).astype(np.int32)
         stores_basis = self.order == 0 and not zero
         shared, index = np.unique(mix_of, return_inverse=True)
-        dense = [taps if stores_basis else _mix(taps, first, self.mix_[m], n) for m in shared]
+        dense = [taps if stores_basis else _mix(taps, start, self.mix_[m], n) for m in shared]
         low, high = ends.T
         width = (high - low) / (n - p)
         table = Table.build(
@@ -191,7 +191,7 @@ class SplineMap(AdditiveMap):
             origin=low - extend * width,
             resolution=1 / width,
             width=np.full(len(ends), n),
-            first=[first if stores_basis else np.zeros_like(first)] * len(dense),
+            first=[start if stores_basis else np.zeros_like(start)] * len(dense),
             clip_low=None if extend else low,
             clip_high=None if extend else high,
             shared=np.ravel(index),
@@ -200,7 +200,7 @@ class SplineMap(AdditiveMap):
         spec = spec_of(table)
         basis = {
             "band_coef": taps[None],
-            "band_first": first,
+            "band_first": start,
             "band_of": np.zeros(len(ends), np.int32),
             "mix": self.mix_,
             "mix_of": mix_of.astype(np.int32),
@@ -254,10 +254,10 @@ def _basis_at(edges: np.ndarray, block: np.ndarray, x: float, n: int) -> np.ndar
     return phi
 
 
-def _mix(block: np.ndarray, first: np.ndarray, mix: np.ndarray, n: int) -> np.ndarray:
+def _mix(block: np.ndarray, first_column: np.ndarray, mix: np.ndarray, n: int) -> np.ndarray:
     """Coefficients of R Φ, dense in the columns."""
     out = np.empty((*block.shape[:2], n))
-    for b, start in enumerate(first):
+    for b, start in enumerate(first_column):
         out[b] = block[b] @ mix[:, start : start + block.shape[2]].T
     return out
 
@@ -268,7 +268,7 @@ def _write_basis(spec: Spec, X: Any, n_jobs: int | None) -> sparse.csr_matrix:
     from ..engine.outputs import note_path, output_dtype
 
     X = dense(X)
-    if interpreted():
+    if is_interpreted():
         return sparse.csr_matrix(apply(spec, X))
     dtype = output_dtype(X.dtype)
     table = stored_table(spec, dtype)

@@ -111,10 +111,10 @@ class Table:
 
     def take_sets(self, sets: Any) -> Table:
         """The table of one feature for each of some sets, which a slice or their indices name."""
-        of_sets = {name: getattr(self, name)[sets] for name in (*_OF_SETS, *_STARTS)}
-        column = np.concatenate([[0], np.cumsum(of_sets["width"], dtype=np.int64)])
+        selected = {name: getattr(self, name)[sets] for name in (*_OF_SETS, *_STARTS)}
+        column = np.concatenate([[0], np.cumsum(selected["width"], dtype=np.int64)])
         set_of = np.arange(len(column) - 1, dtype=np.int32)
-        return replace(self, set_of=set_of, column=column, **of_sets)
+        return replace(self, set_of=set_of, column=column, **selected)
 
     def join(self, other: Table) -> Table:
         """The table of the features of both, whose bins and polynomials are of the same kind."""
@@ -205,10 +205,10 @@ def clipping(table: Table) -> tuple[np.ndarray, np.ndarray]:
     """
     if table.binning != LOG2:
         return table.clip_low, table.clip_high
-    first = np.ldexp(1.0, table.origin.astype(int))
+    lowest = np.ldexp(1.0, table.origin.astype(int))
     octaves = table.bins / 2.0**table.resolution
     beyond = np.ldexp(1.0, np.minimum(table.origin + octaves, 1023).astype(int))
-    return np.maximum(table.clip_low, first), np.minimum(table.clip_high, np.nextafter(beyond, 0))
+    return np.maximum(table.clip_low, lowest), np.minimum(table.clip_high, np.nextafter(beyond, 0))
 
 
 def code_table(

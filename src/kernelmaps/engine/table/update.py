@@ -128,8 +128,8 @@ def locate_row(bins, rows, i, work):
     if len(rows.sparse):
         locate_stored(bins, rows, begin, end - begin, work.locations)
     else:
-        zero, one = np.int64(0), np.int64(1)
-        locate_dense(bins, rows.data, begin, zero, end - begin, one, work.locations)
+        feature, single_row = np.int64(0), np.int64(1)
+        locate_dense(bins, rows.data, begin, feature, end - begin, single_row, work.locations)
     return begin, end - begin
 
 
@@ -138,10 +138,10 @@ def _add_term(weights, rows, locations, begin, k, total):
     """Add the k-th value's term of the scores, chunk by chunk and lane by lane."""
     piece, u = np.int64(item(locations.piece, k)), item(locations.u, k)
     table, j = weights.table, feature_of(rows, begin + k, begin)
-    at = (j * weights.stride + item(table.first, piece)) * len(weights.lanes)
+    position = (j * weights.stride + item(table.first_column, piece)) * len(weights.lanes)
     for v in range(len(table.parts)):
         phi = repeat(polynomial(table, piece, u, v), weights.lanes)
-        w = load(weights.w, at + v * len(weights.touched), weights.touched)
+        w = load(weights.w, position + v * len(weights.touched), weights.touched)
         total = multiply_add(phi, w, total)
     return total
 
@@ -175,11 +175,11 @@ def add(weights, rows, work, begin, n):
     for k in range(n):
         piece, u = np.int64(item(locations.piece, k)), item(locations.u, k)
         j = feature_of(rows, begin + k, begin)
-        first = (j * weights.stride + item(table.first, piece)) * len(lanes)
+        start = (j * weights.stride + item(table.first_column, piece)) * len(lanes)
         for v in range(len(table.parts)):
-            at = first + v * len(weights.touched)
+            position = start + v * len(weights.touched)
             phi = repeat(polynomial(table, piece, u, v), lanes)
-            store(w, at, multiply_add(phi, steps, load(w, at, weights.touched)))
+            store(w, position, multiply_add(phi, steps, load(w, position, weights.touched)))
 
 
 @njit(**INNER)

@@ -43,7 +43,7 @@ from ...engine.table.update import (
     feature_of,
     locate_row,
 )
-from .map_tables import BasisTables, rows_of, workspace_for
+from .map_tables import BasisTables, make_workspace, rows_of
 
 # Bytes of the entries up to which they stay in memory; of more rows they are computed in each pass.
 MEMORY_LIMIT = 2**26
@@ -57,7 +57,7 @@ class BasisEntries(NamedTuple):
     """Entries of the values of some rows, row after row."""
 
     indptr: np.ndarray  # int64[rows + 1]: the entries of a row
-    first: np.ndarray  # int32[entries]: the first weight that an entry touches
+    first_weight: np.ndarray  # int32[entries]: the first weight that an entry touches
     values: np.ndarray  # T, flat [entry][function], padded with zeros
     chunk: tuple  # static: functions in a vector
     parts: tuple  # static: vectors in an entry
@@ -68,7 +68,7 @@ class EntryTarget(NamedTuple):
 
     table: LocalPolynomials
     stride: int  # weights of each feature
-    first: np.ndarray
+    first_weight: np.ndarray
     values: np.ndarray
 
 
@@ -80,11 +80,11 @@ def _write_rows(bins, target, rows, workspace, start, indptr):
         begin, n = locate_row(bins, rows, start + i, workspace)
         for k in range(n):
             piece, u = np.int64(item(locations.piece, k)), item(locations.u, k)
-            j, to = feature_of(rows, begin + k, begin), indptr[i] + k
-            put(target.first, to, j * target.stride + item(table.first, piece))
+            j, entry = feature_of(rows, begin + k, begin), indptr[i] + k
+            put(target.first_weight, entry, j * target.stride + item(table.first_column, piece))
             for v in range(len(table.parts)):
-                place = (to * len(table.parts) + v) * len(table.chunk)
-                store(target.values, place, polynomial(table, piece, u, v))
+                position = (entry * len(table.parts) + v) * len(table.chunk)
+                store(target.values, position, polynomial(table, piece, u, v))
 
 
 def write_entries(
@@ -96,11 +96,11 @@ def write_entries(
     indptr = np.zeros(end - start + 1, np.int64)
     indptr[1:] = np.cumsum(np.broadcast_to(counts, end - start))
     table = basis.values
-    first = np.empty(indptr[-1], np.int32)
+    first_weight = np.empty(indptr[-1], np.int32)
     values = np.empty(indptr[-1] * table.n_columns, table.coef.dtype)
-    target = EntryTarget(table, basis.stride, first, values)
+    target = EntryTarget(table, basis.stride, first_weight, values)
     _write_rows(basis.bins, target, rows, workspace, start, indptr)
-    return BasisEntries(indptr, first, values, table.chunk, table.parts)
+    return BasisEntries(indptr, first_weight, values, table.chunk, table.parts)
 
 
 @njit(**FAST)
@@ -112,12 +112,14 @@ def _row_score(entries, i, w):
     b = a
     while t < end:
         for v in range(parts):
-            at, place = t * parts + v, item(entries.first, t) + v * size
-            a = multiply_add(load(entries.values, at * size, chunk), load(w, place, chunk), a)
+            vector, place = t * parts + v, item(entries.first_weight, t) + v * size
+            a = multiply_add(load(entries.values, vector * size, chunk), load(w, place, chunk), a)
         if t + 1 < end:
             for v in range(parts):
-                at, place = (t + 1) * parts + v, item(entries.first, t + 1) + v * size
-                b = multiply_add(load(entries.values, at * size, chunk), load(w, place, chunk), b)
+                vector, place = (t + 1) * parts + v, item(entries.first_weight, t + 1) + v * size
+                b = multiply_add(
+                    load(entries.values, vector * size, chunk), load(w, place, chunk), b
+                )
         t += 2
     return fold(add(a, b), ONE)
 
@@ -129,7 +131,7 @@ def _add_row(entries, i, value, w):
     factor = fill(w, value, chunk)
     for t in range(item(entries.indptr, i), item(entries.indptr, i + 1)):
         for v in range(parts):
-            place = item(entries.first, t) + v * size
+            place = item(entries.first_weight, t) + v * size
             phi = load(entries.values, (t * parts + v) * size, chunk)
             store(w, place, multiply_add(phi, factor, load(w, place, chunk)))
 
@@ -169,9 +171,9 @@ def _add_outer_product(entries, t, s, factor, place, stride, out):
         phi = load(entries.values, (s * parts + v) * size, chunk)
         phi = multiply_add(phi, fill(out, factor, chunk), zeros(out, chunk))
         for k in range(size * parts):
-            at = place + k * stride + v * size
+            position = place + k * stride + v * size
             value = fill(out, item(entries.values, t * parts * size + k), chunk)
-            store(out, at, multiply_add(phi, value, load(out, at, chunk)))
+            store(out, position, multiply_add(phi, value, load(out, position, chunk)))
 
 
 @loop(fastmath=True, _nrt=False)
@@ -185,12 +187,12 @@ def add_block_products(entries, factors, stride, out):
         if factors[i] != 0:
             end = item(entries.indptr, i + 1)
             for t in range(item(entries.indptr, i), end):
-                first = item(entries.first, t)
-                column = first % stride
-                place = first * stride + column
+                weight = item(entries.first_weight, t)
+                column = weight % stride
+                place = weight * stride + column
                 _add_outer_product(entries, t, t, factors[i], place, stride, out)
                 for s in range(t + 1, end):
-                    step = item(entries.first, s) - first
+                    step = item(entries.first_weight, s) - weight
                     if column + step < 0 or column + step >= stride:  # of another feature
                         break
                     _add_outer_product(entries, t, s, factors[i], place + step, stride, out)
@@ -209,10 +211,10 @@ def add_pair_products(entries, factors, row_length, out):
         if factors[i] != 0:
             end = item(entries.indptr, i + 1)
             for t in range(item(entries.indptr, i), end):
-                row = item(entries.first, t) * row_length
+                row = item(entries.first_weight, t) * row_length
                 for s in range(t, end):
                     factor = factors[i] * (0.5 if s == t else 1.0)
-                    place = row + item(entries.first, s)
+                    place = row + item(entries.first_weight, s)
                     _add_outer_product(entries, t, s, factor, place, row_length, out)
 
 
@@ -229,10 +231,10 @@ def write_dense(entries, factors, stride, width, n_weights, out):
         if factors[i] != 0:
             factor = fill(out, factors[i], chunk)
             for t in range(item(entries.indptr, i), item(entries.indptr, i + 1)):
-                first = item(entries.first, t)
-                first -= (first // stride) * (stride - width)
+                weight = item(entries.first_weight, t)
+                weight -= (weight // stride) * (stride - width)
                 for v in range(parts):
-                    place = start + first + v * size
+                    place = start + weight + v * size
                     phi = load(entries.values, (t * parts + v) * size, chunk)
                     store(out, place, multiply_add(phi, factor, load(out, place, chunk)))
             start += n_weights
@@ -282,9 +284,9 @@ class BasisRows:
         basis = self.tables.map_basis
         if basis.transforms is None:
             return None
-        of_feature = basis.transform_of[basis.table.set_of]
-        shared = bool((of_feature == of_feature[0]).all())
-        return basis.transforms[of_feature[:1] if shared else of_feature]
+        index = basis.transform_of[basis.table.set_of]
+        shared = bool((index == index[0]).all())
+        return basis.transforms[index[:1] if shared else index]
 
     def __iter__(self) -> Blocks:
         check_stop()
@@ -297,7 +299,7 @@ class BasisRows:
 
     def _compute_blocks(self) -> Blocks:
         rows = rows_of(self.X)
-        workspace = workspace_for(self.tables, rows)
+        workspace = make_workspace(self.tables, rows)
         step = max(1, int(BLOCK_VALUES / max(self.entries_per_row, 1)))
         for begin in range(0, self.n_rows, step):
             end = min(begin + step, self.n_rows)
@@ -378,8 +380,8 @@ class BasisRows:
 
     def gram(self, weight: np.ndarray) -> np.ndarray:
         """ψ(X)ᵀ W ψ(X) for W ≥ 0; other rows are left out."""
-        n_weights, by_pairs = self.n_weights, self._pairs_cost <= self.gram_cost
-        gram = self._multiply_pairs(weight) if by_pairs else self._multiply_rows(weight)
+        n_weights, takes_pairs = self.n_weights, self._pairs_cost <= self.gram_cost
+        gram = self._multiply_pairs(weight) if takes_pairs else self._multiply_rows(weight)
         if self._transforms is not None:  # of the rows, and, transposed, of the columns
             for _ in range(2):
                 gram = self._transforms @ gram.reshape(self.n_features, self.width, -1)

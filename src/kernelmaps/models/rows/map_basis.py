@@ -17,7 +17,7 @@ from ...engine import Spec, apply
 from ...engine.extent import column_range, extent_of, extent_of_rows
 from ...engine.piecewise import table_of
 from ...engine.table import AFFINE, EDGES, LOG2, Table
-from ...engine.tabulated import table_for
+from ...engine.tabulated import make_table
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class MapBasis:
         if transforms is not None:
             identity = np.eye(transforms.shape[1])[None]
             transforms, index = np.concatenate([transforms, identity]), len(transforms)
-        of_others = np.full(len(table.origin), index, np.int32)
-        transform_of = np.concatenate([self.transform_of, of_others])
+        index_of_others = np.full(len(table.origin), index, np.int32)
+        transform_of = np.concatenate([self.transform_of, index_of_others])
         return MapBasis(self.table.join(table), transforms, transform_of)
 
 
@@ -97,9 +97,9 @@ def make_basis(spec: Spec, X: Any, dtype: np.dtype) -> MapBasis:
         plain = len(transforms) == 1 and np.array_equal(transforms[0], np.eye(len(transforms[0])))
         return MapBasis(table, None if plain else transforms, spec.arrays["mix_of"])
     extent = extent_of(X.data[None, :]) if is_sparse(X) else extent_of_rows(X, 1)
-    curves = table_for(spec, dtype, X.shape[1], extent)
+    curves = make_table(spec, dtype, X.shape[1], extent)
     if curves is None:  # finer than a table is worth in this precision
-        curves = table_for(spec, np.dtype(np.float32), X.shape[1], extent)
+        curves = make_table(spec, np.dtype(np.float32), X.shape[1], extent)
     if curves is None:
         raise ValueError(
             "the values reach so far beyond the ranges that the map was fitted to (or its features "
@@ -177,10 +177,10 @@ class TwoValuedColumns:
     @cached_property
     def _place(self) -> tuple[np.ndarray, np.ndarray]:
         """The feature of each column, and its function there (zero for other columns)."""
-        of_curve = ~self.is_two_valued
+        is_curve = ~self.is_two_valued
         shared, function = np.divmod(self._code, self._codes_per_feature)
-        feature = np.where(of_curve, np.cumsum(of_curve) - 1, np.count_nonzero(of_curve) + shared)
-        return feature, np.where(of_curve, 0, function)
+        feature = np.where(is_curve, np.cumsum(is_curve) - 1, np.count_nonzero(is_curve) + shared)
+        return feature, np.where(is_curve, 0, function)
 
     @property
     def n_weights(self) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..._util.compiling import interpreted, make_read_only, static
+from ..._util.compiling import is_interpreted, make_read_only, static
 from ...engine.encode import encode_into
 from ...engine.reference import evaluate_sets
 from ...engine.table import AFFINE, CODE
@@ -47,7 +47,7 @@ def weight_memory(tables: BasisTables) -> np.ndarray:
     return allocate_aligned(size, tables.basis.values.coef.dtype)
 
 
-def workspace_for(tables: BasisTables, rows: RowArrays) -> RowWorkspace:
+def make_workspace(tables: BasisTables, rows: RowArrays) -> RowWorkspace:
     """Memory for one thread that reads such rows."""
     longest = int(np.diff(rows.indptr).max(initial=0)) if rows.sparse else rows.width
     dtype, lanes = tables.basis.values.coef.dtype, tables.lanes
@@ -96,7 +96,8 @@ def round_rows(basis: MapBasis, X: Any, threads: int) -> tuple[np.ndarray, int] 
     where what is looked up for all fractions would not stay in a cache.
     """
     table = basis.table
-    if sparse.issparse(X) or X.dtype.kind != "f" or X.shape[1] < _FEWEST_FEATURES or interpreted():
+    is_float = X.dtype.kind == "f" and not sparse.issparse(X)
+    if not is_float or X.shape[1] < _FEWEST_FEATURES or is_interpreted():
         return None
     if table.binning != AFFINE or table.degree == 0 or table.signed or table.zero_at_zero:
         return None
@@ -118,12 +119,13 @@ def tabulate_fractions(tables: BasisTables, bits: int) -> BasisTables:
     """The same basis for such positions, in float32: it is looked up, which takes half the time."""
     blocks, block_of = _table_blocks(tables.map_basis)
     looked_up = []
-    for first, coef, transform in blocks:  # from the left end of the first bin to the last's right
+    # From the left end of the first bin to the right end of the last.
+    for first_column, coef, transform in blocks:
         fractions = np.arange((len(coef) << bits) + 1)
         b = np.minimum(fractions >> bits, len(coef) - 1)
         powers = (fractions / 2.0**bits - b)[:, None] ** np.arange(coef.shape[1])
         values = np.einsum("fpc,fp->fc", coef[b], powers)
-        looked_up.append((first[b], values[:, None, :], transform))
+        looked_up.append((first_column[b], values[:, None, :], transform))
     single = np.dtype(np.float32)
     return _assemble(tables.map_basis, CODE, looked_up, block_of, single, tables.lanes)
 
@@ -165,9 +167,10 @@ def _code_blocks(basis: MapBasis, X: Any, all_codes: bool) -> list[Block] | None
     blocks = []
     for s, dense in enumerate(evaluate_sets(table, np.arange(float(codes)))):
         n_stored, width = int(table.band[s]), int(table.width[s])
-        first = np.minimum(np.argmax(dense != 0, axis=1), width - n_stored)
-        nonzero = np.take_along_axis(dense, first[:, None] + np.arange(n_stored), axis=1)
-        blocks.append((first.astype(np.int32), nonzero[:, None, :], int(basis.transform_of[s])))
+        first_column = np.argmax(dense != 0, axis=1).astype(np.int32)
+        first_column = np.minimum(first_column, np.int32(width - n_stored))
+        nonzero = np.take_along_axis(dense, first_column[:, None] + np.arange(n_stored), axis=1)
+        blocks.append((first_column, nonzero[:, None, :], int(basis.transform_of[s])))
     return blocks
 
 
@@ -188,37 +191,37 @@ def _assemble(
 ) -> BasisTables:
     """Blocks of pieces, one after the other, in the layout of the loops."""
     table, transforms = map_basis.table, map_basis.transforms
-    first, coef, transform_of = zip(*blocks, strict=True)
-    starts, width = np.cumsum([0, *map(len, first)]), int(table.width.max())
+    first_columns, coef, transform_of = zip(*blocks, strict=True)
+    starts, width = np.cumsum([0, *map(len, first_columns)]), int(table.width.max())
     if binning == CODE:
         codes = np.diff(starts)[block_of].astype(np.int32)
         table = replace(table, binning=CODE, bins=codes, signed=False)
     # A vector has columns of all lanes.
     max_chunk = 16 if lanes == 1 else max(1, _VECTOR // (2 * lanes))
     lay_out = partial(polynomials_of, dtype=dtype, mirrored=table.signed, max_chunk=max_chunk)
-    values = update = lay_out(first, coef)
+    values = update = lay_out(first_columns, coef)
     squares = Squares(np.zeros(0), static(1))
     if not values_only:
         phi = updates = [_spread(*block[:2], width) for block in blocks]
         if transforms is not None:
             products = [R.T @ R for R in transforms]
             updates = [block @ products[r] for block, r in zip(phi, transform_of, strict=True)]
-            update = lay_out([np.zeros_like(columns) for columns in first], updates)
+            update = lay_out([np.zeros_like(columns) for columns in first_columns], updates)
         squares = _squares(phi, updates, table.signed)
     # Columns of a piece, those that fill vectors included.
-    ends = (block.n_columns + int(block.first.max()) for block in (values, update))
+    ends = (block.n_columns + int(block.first_column.max()) for block in (values, update))
     stride = max(width, *ends)
     bins = bins_of(table, starts[block_of])
     basis = Basis(bins, values, update, squares, stride)
     return BasisTables(basis, lanes, table.n_features * stride, stride, map_basis)
 
 
-def _spread(first: np.ndarray, coef: np.ndarray, width: int) -> np.ndarray:
+def _spread(first_column: np.ndarray, coef: np.ndarray, width: int) -> np.ndarray:
     """Coefficients (pieces, powers, stored columns), among all columns of a feature."""
     if coef.shape[2] == width:
         return coef
     out = np.zeros((*coef.shape[:2], width))
-    columns = first[:, None] + np.arange(coef.shape[2])
+    columns = first_column[:, None] + np.arange(coef.shape[2])
     np.put_along_axis(out, columns[:, None, :].repeat(coef.shape[1], 1), coef, axis=2)
     return out
 

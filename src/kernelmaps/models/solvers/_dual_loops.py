@@ -31,7 +31,7 @@ class SVMProblem(NamedTuple):
     """Loss, targets and costs of the examples: one binary or scalar problem per output."""
 
     loss: int  # its index in `LOSSES`
-    of_labels: bool
+    has_labels: bool
     epsilon: float
     y: np.ndarray  # float64[n]: class code, or the regression target
     positive: np.ndarray  # float64[outputs]: the class code whose label is +1
@@ -96,7 +96,7 @@ class StepData(NamedTuple):
     """What a step of coordinate descent is computed from."""
 
     loss: tuple  # static: its index in `LOSSES`
-    of_labels: bool
+    has_labels: bool
     epsilon: float
     y: np.ndarray
     positive: np.ndarray
@@ -137,13 +137,13 @@ def _loss_and_gap_of(loss, y, f, alpha, c, epsilon):
 
 
 @njit(**FAST)
-def _add_example(totals, which):
+def _add_example(totals, group):
     """Add the totals of one example to those of several."""
     for k in range(totals.shape[2]):
         violation = totals[EXAMPLE, VIOLATION, k]
-        totals[which, VIOLATION, k] = max(totals[which, VIOLATION, k], violation)
+        totals[group, VIOLATION, k] = max(totals[group, VIOLATION, k], violation)
         for total in range(1, 4):
-            totals[which, total, k] += totals[EXAMPLE, total, k]
+            totals[group, total, k] += totals[EXAMPLE, total, k]
 
 
 @njit(**FAST)
@@ -159,7 +159,7 @@ def _coordinate_steps(data, duals, record, workspace, i, take_steps):
     q, c, mean_dot = data.diagonal[i], data.cost[i], data.mean_dot[i]
     for k in range(data.positive.size):
         y, alpha = data.y[i], duals.alpha[i, k]
-        if data.of_labels:
+        if data.has_labels:
             y = 1.0 if y == data.positive[k] else -1.0
         f = workspace.f[k] + duals.bias[k] - duals.alpha_sum[k] * mean_dot
         new, bound_derivative = _step(data.loss, y, f, alpha, q, c, data.epsilon)

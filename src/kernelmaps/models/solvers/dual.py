@@ -53,7 +53,7 @@ from ..._util.display import track
 from ..._util.threads import check_stop
 from ...engine.table.update import RowArrays, RowWork, weights_of
 from ..losses import dual_rules_of
-from ..rows.map_tables import BasisTables, weight_memory, workspace_for
+from ..rows.map_tables import BasisTables, make_workspace, weight_memory
 from . import _dual_loops
 from ._dual_loops import SHRUNK, DualHessian, DualVariables, PassRecord, PassTotals, SVMProblem
 
@@ -281,7 +281,7 @@ class CoordinateDescent:
         """Add the sum of ψ_i, times the steps of the examples, to weights."""
         tables, basis = self.tables, self.tables.basis
         work = RowWork(basis.bins, changed=weights_of(basis, basis.update, tables.lanes, w))
-        workspace, examples = workspace_for(tables, self.rows), examples.astype(np.int32)
+        workspace, examples = make_workspace(tables, self.rows), examples.astype(np.int32)
         _dual_loops.accumulate(work, self.rows, workspace, examples, steps)
 
     def _centre(self) -> None:
@@ -311,7 +311,7 @@ class CoordinateDescent:
         scored = weights_of(basis, basis.values, tables.lanes, self.mean)
         work = RowWork(basis.bins, scored=scored, squares=basis.squares)
         sq_norm, mean_dot = np.empty(n), np.empty(n)
-        _dual_loops.measure(work, self.rows, workspace_for(tables, self.rows), sq_norm, mean_dot)
+        _dual_loops.measure(work, self.rows, make_workspace(tables, self.rows), sq_norm, mean_dot)
         return sq_norm + (self.mean_sq_norm - 2 * mean_dot), mean_dot
 
     def _set_hessian(self, sq_norm: np.ndarray, mean_dot: np.ndarray) -> None:
@@ -359,7 +359,7 @@ class CoordinateDescent:
         steps = _dual_loops.StepData(static(self.problem.loss), *self.problem[1:], *self.hessian)
         work = RowWork(basis.bins, scored, changed, None, steps)
         duals = DualVariables(self.alpha, self.alpha_sum, self.bias)
-        workspace = workspace_for(tables, self.rows)
+        workspace = make_workspace(tables, self.rows)
         self.n_active = _dual_loops.update_examples(
             work, self.rows, workspace, duals, self.record, self.order, self.n_active, take_steps
         )

@@ -45,9 +45,9 @@ class BlockDescent(CoordinateDescent):
         self._loaded: set[int] = set()  # their first rows
         # The centre is that of the sample.
         size = sample.shape[0]
-        of_sample = problem._replace(y=np.zeros(size), cost=np.ones(size))
+        sample_problem = problem._replace(y=np.zeros(size), cost=np.ones(size))
         examples, start = np.arange(size, dtype=np.int32), np.zeros((size, len(problem.positive)))
-        super().__init__(tables, rows_of(sample), of_sample, examples, options, start, None)
+        super().__init__(tables, rows_of(sample), sample_problem, examples, options, start, None)
         if options.fit_intercept:
             self.set_penalty_weight(float(problem.cost.sum()))
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..._util import schema
-from ..._util.compiling import interpreted, make_read_only
+from ..._util.compiling import is_interpreted, make_read_only
 from ..._util.sparse import dense, is_sparse
 from ..._util.threads import cached_property, run_in_threads
 from ...engine import Spec, apply, code_spec, extent
@@ -355,7 +355,7 @@ class AdditiveMachine(PredictsRows):
         from ...engine.table.dot import sum_table
 
         table, precision = self.score_table, np.dtype(self.precision(X))
-        if table is None or interpreted():
+        if table is None or is_interpreted():
             return None
         key = (X.dtype, precision)
         if key not in self._cache:
@@ -434,7 +434,7 @@ class AdditiveMachine(PredictsRows):
             )
         summary = self.summary
         largest = float(np.maximum(np.abs(summary.low), np.abs(summary.high)).max())
-        least, largest = (summary.least / _BEYOND, largest * _BEYOND) if largest > 0 else (1.0, 1.0)
+        least, largest = (summary.tiny / _BEYOND, largest * _BEYOND) if largest > 0 else (1.0, 1.0)
         ends = np.array([[-largest if summary.low.min() < 0 else least], [largest], [least]])
         table = self._table_for(np.tile(ends, (1, len(summary.low))))
         return table, np.asarray(self.offset, dtype=np.float64)

@@ -152,7 +152,7 @@ def max_curvature(loss: Loss, y: np.ndarray, weight: np.ndarray) -> float:
     The length is 1 for labels, and the mean absolute deviation of the targets of a regression.
     """
     length = 1.0
-    if loss.has_kinks and not loss.of_labels:
+    if loss.has_kinks and not loss.has_labels:
         deviations = np.abs(y - np.average(y, weights=weight))
         length = float(np.average(deviations, weights=weight)) or 1.0
     return loss.svm_factor * loss.max_curvature / length

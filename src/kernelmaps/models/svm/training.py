@@ -68,7 +68,7 @@ def make_problem(
     """Loss, targets and costs as the loops take them."""
     y, positive, cost = (np.ascontiguousarray(values, np.float64) for values in (y, positive, cost))
     loss = list(LOSSES).index(options.loss)
-    return SVMProblem(loss, LOSSES[options.loss].of_labels, options.epsilon, y, positive, cost)
+    return SVMProblem(loss, LOSSES[options.loss].has_labels, options.epsilon, y, positive, cost)
 
 
 def train(
@@ -82,7 +82,7 @@ def train(
     """Solve for all outputs, in groups of lanes, one thread each."""
     y, cost = targets.y, weigh_costs(options.owner, C, targets.weight)
     groups = lane_groups(targets, rows.size, options.n_threads)
-    of_group = replace(options, n_threads=max(1, options.n_threads // len(groups)))
+    group_options = replace(options, n_threads=max(1, options.n_threads // len(groups)))
     # Computed when coordinate descent asks for them, once for all groups.
     rounded = cache(lambda: None if start else _round_rows(rows, fitted, options))
 
@@ -96,7 +96,7 @@ def train(
             # Duals of rows that do not take part now are zero.
             alpha[:] = np.where(problem.cost[:, None] > 0, start[0][members, group], 0)
             intercept = start[1][group] if options.fit_intercept else None
-        quiet = of_group if group.start == 0 else replace(of_group, progress=False)
+        quiet = group_options if group.start == 0 else replace(group_options, progress=False)
         if not targets.pairwise:
             return solve_group(rows, problem, fitted, quiet, alpha, intercept, rounded)
         solution = solve_group(
@@ -371,14 +371,14 @@ def train_on_blocks(
 ) -> Solution:  # fmt: skip
     """Solve for all outputs with the rows of a source; `outline` holds the range of the values."""
     groups = lane_groups(targets, np.inf, options.n_threads)
-    of_group = replace(options, n_threads=max(1, options.n_threads // len(groups)))
+    group_options = replace(options, n_threads=max(1, options.n_threads // len(groups)))
     precision, states = np.dtype(precision_of(outline, options.tol)), []
     basis = make_basis(fitted.spec, outline, precision)
     for group in groups:
         problem = make_problem(options, targets.y, targets.positive[group], cost)
         lanes = power_of_two(group.stop - group.start)
         tables = make_tables(basis, outline, precision, lanes, all_codes=True)
-        states.append(BlockDescent(tables, outline, problem, of_group))
+        states.append(BlockDescent(tables, outline, problem, group_options))
 
     def read() -> Iterator[tuple[Any, int]]:
         return ((fitted.block(block.X), block.start) for block in read_blocks(source))
