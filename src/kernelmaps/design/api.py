@@ -77,8 +77,7 @@ class DesignSolver(ABC):
     def key(self, n_columns: int) -> str:
         """The content key under which a design is stored."""
         header, arrays = self.identity()
-        header |= {"columns": n_columns, "method": self.method, "norm": "max"}
-        header |= {"seed": self.seed, "effort": 1}
+        header |= {"columns": n_columns, "method": self.method, "seed": self.seed}
         header["solver"] = VERSION.get(self.method, 1)
         return storage.digest("design-key", header, arrays)
 
@@ -122,8 +121,8 @@ class CosineSolver(DesignSolver):
         if problem.points is not None:
             sample = np.r_[sample, problem.points]
         header = {"kind": "cosines", "span": round(problem.span, 12), "tail": problem.tail}
-        header |= {"period": None, "discrete": problem.points is not None}
-        header |= {"gamma": problem.kernel.gamma, "homogeneous": problem.kernel.homogeneous}
+        header |= {"discrete": problem.points is not None, "gamma": problem.kernel.gamma}
+        header["homogeneous"] = problem.kernel.homogeneous
         return header, {
             # frequencies and weights depend on lags alone: the unit b^γ is left out
             "signature": np.round(problem.signature(sample), 10),
