@@ -133,9 +133,8 @@ def cross_validate(
             n_failed += not solution.converged
     if n_failed:
         warnings.warn(
-            f"{options.owner}: {n_failed} of {scores.size} fits to folds stopped with a duality "
-            f"gap above tol={options.tol:g}, so that their scores are approximate: raise max_iter= "
-            "or tol=, or leave out large values of C=.",
+            f"{options.owner}: {n_failed} of {scores.size} fits to folds stopped above tol="
+            f"{options.tol:g}: raise max_iter= or tol=, or leave out large values of C=.",
             ConvergenceWarning,
             stacklevel=6,  # this function, two of the base class, fit and its decorator
         )
