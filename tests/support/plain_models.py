@@ -28,4 +28,4 @@ def take_readable_forms(patch):
     """Let maps and codes run in their readable form, as without a compiler."""
     for name in ("apply", "encode"):
         module = import_module(f"kernelmaps.engine.{name}")  # its name is that of a function
-        patch.setattr(module, "interpreted", lambda: True)
+        patch.setattr(module, "is_interpreted", lambda: True)

@@ -134,11 +134,11 @@ def mean_square(spec: Spec, X: Any, weight: np.ndarray, n_rows: int = _MOST_ROWS
     """
     rows = np.flatnonzero(weight > 0)
     rows = rows[:: -(-len(rows) // n_rows)]
-    share, mean, square = weight[rows] / weight[rows].sum(), 0.0, 0.0
-    for row, weight_share in zip(rows, share, strict=True):  # ψ of 1000 features is 100 kB a row
+    shares, mean, square = weight[rows] / weight[rows].sum(), 0.0, 0.0
+    for row, share in zip(rows, shares, strict=True):  # ψ of 1000 features is 100 kB a row
         psi = dense(apply(spec, X[[row]], n_jobs=1))[0].astype(np.float64)
-        mean += weight_share * psi
-        square += float(weight_share * (psi @ psi))
+        mean += share * psi
+        square += float(share * (psi @ psi))
     variance = square - float(np.dot(mean, mean))
     return variance if variance > _ROUNDING * square else 0.0
 
