@@ -434,7 +434,7 @@ class AdditiveMachine(PredictsRows):
             )
         summary = self.summary
         largest = float(np.maximum(np.abs(summary.low), np.abs(summary.high)).max())
-        least, largest = (summary.tiny / _BEYOND, largest * _BEYOND) if largest > 0 else (1.0, 1.0)
+        least, largest = (summary.least / _BEYOND, largest * _BEYOND) if largest > 0 else (1.0, 1.0)
         ends = np.array([[-largest if summary.low.min() < 0 else least], [largest], [least]])
         table = self._table_for(np.tile(ends, (1, len(summary.low))))
         return table, np.asarray(self.offset, dtype=np.float64)
