@@ -28,6 +28,7 @@ from scipy.optimize import linprog
 
 import kernelmaps as km
 from kernelmaps._util import storage
+from kernelmaps.design.approximation import Cosines, build_problem, cosine_sum
 from kernelmaps.design.cosines import harmonic_design, largest_that_fit, refined_design
 from kernelmaps.design.joint import (
     JointProblem,
@@ -36,7 +37,6 @@ from kernelmaps.design.joint import (
     resolve_signatures,
     taylor_programs,
 )
-from kernelmaps.design.problem import Cosines, build_problem, cosine_sum
 from kernelmaps.design.rank_tables import grid_kernel
 
 from .datasets import load as load_dataset

@@ -33,7 +33,7 @@ _EXPORTS = {
     "kernelmaps.models.gam.regressor": ["AdditiveRegressor"],
     "kernelmaps.models.gam.survival": ["AdditiveSurvival"],
     "kernelmaps.models.gam.terms": ["Term"],
-    "kernelmaps.models.gam.comparison": ["AnovaTable", "anova"],
+    "kernelmaps.models.gam.anova": ["AnovaTable", "anova"],
     "kernelmaps.models.gam.model_check": ["GamCheck"],
     "kernelmaps.models.svm.estimators": ["AdditiveSVC", "AdditiveSVR"],
     "kernelmaps.models.streaming.pca": ["StreamingPCA"],

@@ -17,6 +17,7 @@ from benchmarks.paper_parts import (
     SignCauchyMap,
     WeightedAnchorMap,
     cover,
+    eigen_table,
     measured_isometry,
     sine_map,
     skewed_chi2_map,
@@ -24,6 +25,7 @@ from benchmarks.paper_parts import (
 )
 from kernelmaps.design import joint as multidim
 from kernelmaps.design.cosines import harmonic_design, refined_design
+from kernelmaps.design.rank_tables import grid_kernel
 
 
 @pytest.mark.parametrize("common", [1, 4, 7])
@@ -192,3 +194,13 @@ def test_designs_of_the_low_dimensional_maps_paper(monkeypatch):
         )
     )
     assert continuous < discrete < projected
+
+
+@pytest.mark.parametrize("n_columns", [1, 4])
+def test_the_table_of_eigenvectors_has_the_least_squared_error_of_its_rank(n_columns):
+    """Eckart and Young: the eigenvalues that are left out."""
+    values = np.arange(1.0, 30.0)
+    phi = eigen_table(grid_kernel("chi2", values), n_columns)(values)
+    gram = km.kernels.chi2(values[:, None])
+    left_out = np.linalg.eigvalsh(gram)[:-n_columns]
+    assert np.linalg.norm(gram - phi @ phi.T) == pytest.approx(np.linalg.norm(left_out), rel=1e-6)

@@ -6,8 +6,8 @@ import pytest
 import kernelmaps as km
 from kernelmaps.design import api
 from kernelmaps.design.api import design_map
+from kernelmaps.design.approximation import NotPositiveDefiniteError, build_problem
 from kernelmaps.design.certify import bound_between_grid
-from kernelmaps.design.problem import NotPositiveDefiniteError, build_problem
 from kernelmaps.engine import evaluate
 from kernelmaps.exceptions import DesignError
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from kernelmaps.design import cosines
+from kernelmaps.design.approximation import build_problem, cosine_sum
 from kernelmaps.design.cosines import (
     alternation,
     gauss_start,
@@ -14,7 +15,6 @@ from kernelmaps.design.cosines import (
     refined_design,
     remez_design,
 )
-from kernelmaps.design.problem import build_problem, cosine_sum
 from kernelmaps.exceptions import DesignError
 from kernelmaps.kernels import Cauchy, Gaussian, Laplacian, Matern
 

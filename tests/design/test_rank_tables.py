@@ -7,9 +7,9 @@ from scipy.special import logsumexp
 import kernelmaps as km
 from benchmarks.paper_parts import eigen_table
 from kernelmaps.design import rank_tables as tables
+from kernelmaps.design.approximation import build_problem
 from kernelmaps.design.certify import bound_table_everywhere
 from kernelmaps.design.cosines import harmonic_design, log_p_norm, refined_design
-from kernelmaps.design.problem import build_problem
 from kernelmaps.design.rank_tables import (
     RankTable,
     grid_kernel,

@@ -302,14 +302,14 @@ def test_extent_is_that_of_numpy(dtype):
         extent = extent_of(rows)
         sizes = abs(rows[rows != 0])
         assert (extent.minimum, extent.maximum) == (rows.min(), rows.max())
-        assert extent.least == sizes.min()
+        assert extent.tiny == sizes.min()
         assert extent.is_finite
         of_rows = extent_of_rows(rows)
         assert (of_rows.minimum, of_rows.maximum) == (rows.min(), rows.max())
-        assert of_rows.least == sizes.min()
+        assert of_rows.tiny == sizes.min()
         np.testing.assert_array_equal(of_rows.columns, [rows.min(axis=0), rows.max(axis=0)])
     zeros = extent_of(np.full((3, 2), -0.0, dtype))
-    assert (zeros.minimum, zeros.maximum, zeros.least) == (0, 0, np.inf)
+    assert (zeros.minimum, zeros.maximum, zeros.tiny) == (0, 0, np.inf)
 
 
 @pytest.mark.parametrize("value", [np.nan, -np.nan, np.inf, -np.inf])

@@ -34,7 +34,7 @@ def gpu(monkeypatch):
     sys.modules.pop("kernelmaps.engine.gpu.kernels", None)
     if hasattr(gpu, "kernels"):
         del gpu.kernels
-    gpu.dispatch._table_on.cache_clear()
+    gpu.dispatch._put_table.cache_clear()
 
 
 @pytest.fixture

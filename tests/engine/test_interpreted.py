@@ -127,7 +127,7 @@ def test_all_results_are_those_of_the_compiled_form(tmp_path):
 
 
 if __name__ == "__main__":
-    from kernelmaps._util.compiling import interpreted
+    from kernelmaps._util.compiling import is_interpreted
 
-    assert interpreted()
+    assert is_interpreted()
     np.savez(sys.argv[1], **everything())

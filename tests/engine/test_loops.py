@@ -54,7 +54,7 @@ def test_rows_that_are_read_only_share_the_loops_of_others(seed, monkeypatch):
 
     for module, name in (
         (transform, "transform_dense"), (encode, "encode_dense"), (dot, "dot_dense"),
-        (_dual_loops, "visit_examples"), (_loops, "dense_sums"),
+        (_dual_loops, "update_examples"), (_loops, "dense_sums"),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, partial(record, getattr(module, name)))
     model, codes = (

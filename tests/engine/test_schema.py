@@ -13,7 +13,7 @@ from kernelmaps.engine import FamilySchema, Spec, apply, code_spec, register_sch
 from kernelmaps.engine.extent import Extent
 from kernelmaps.engine.piecewise import spec_of
 from kernelmaps.engine.spec import SCHEMAS
-from kernelmaps.engine.tabulated import table_for
+from kernelmaps.engine.tabulated import make_table
 from kernelmaps.exceptions import FileFormatError
 
 FITTED = {
@@ -35,7 +35,7 @@ FITTED = {
 @pytest.fixture(scope="module")
 def specs():
     found = {name: m.fit(rows(d=2 if name == "joint" else 6)).spec_ for name, m in FITTED.items()}
-    table = table_for(found["homogeneous"], np.dtype(np.float64), 6, Extent(0.0, 1.0, 1e-3))
+    table = make_table(found["homogeneous"], np.dtype(np.float64), 6, Extent(0.0, 1.0, 1e-3))
     return found | {"octaves": spec_of(table), "hadamard": structured_projection(6, 4)}
 
 

@@ -15,7 +15,7 @@ import kernelmaps as km
 from kernelmaps._util.display import text_of
 from kernelmaps.evaluation import comparison, methods
 from kernelmaps.evaluation.candidates import candidates, expression, fit_kernel, kernel_code
-from kernelmaps.evaluation.results import Comparison, make_frame, tied
+from kernelmaps.evaluation.results import Comparison, is_tie, make_frame
 from kernelmaps.exceptions import SuspectColumnWarning
 
 pytestmark = pytest.mark.usefixtures("quick_baselines")
@@ -419,12 +419,12 @@ def test_a_tie_is_mcnemars_test(seed):
     """Two standard errors of the difference: √(discordant rows), for right and wrong classes."""
     wrong = np.zeros((2, 1000))
     wrong[0, :30], wrong[1, 30:50] = 1, 1  # 30 against 20 of 50 discordant rows: 10 < 2 √50
-    assert tied(*wrong)
+    assert is_tie(*wrong)
     wrong[1, 32:50] = 0  # 30 against 2 of 32: 28 > 2 √32
-    assert not tied(*wrong)
-    assert tied(wrong[0], wrong[0])
+    assert not is_tie(*wrong)
+    assert is_tie(wrong[0], wrong[0])
     noise = np.random.default_rng(seed).normal(size=(2, 4000)) ** 2
-    assert not tied(noise[0], noise[1] + 1)
+    assert not is_tie(noise[0], noise[1] + 1)
 
 
 def _results(scores, seconds=None, n=1000, rows=None):
@@ -484,7 +484,7 @@ def test_another_library_is_recommended_if_it_is_faster_and_not_otherwise(times,
 def test_a_tie_is_at_most_a_point():
     """On 200 rows, 4 points are within two standard errors; the best method is recommended."""
     result = _results({"exact": 0.905, "best": 0.9, "quick": 0.86}, {"quick": 0.1}, n=200)
-    assert tied(result.losses["best"], result.losses["quick"])
+    assert is_tie(result.losses["best"], result.losses["quick"])
     assert not result.tied("best", "quick")
     assert result.recommended() == "best"
     assert "(exact) has 0.905, which is a statistical tie." in " ".join(result.use_this())

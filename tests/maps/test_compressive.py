@@ -93,7 +93,7 @@ def test_fast_transform_is_sylvesters_matrix(seed):
         x, out = np.random.default_rng(seed).normal(size=(1, p)), np.empty((1, p))
         signs, rows = make_read_only(np.ones((1, 1, p), np.int8)), make_read_only(np.arange(p))
         plain = _joint_loops.Transform(signs, np.array([0, p]), rows, np.ones(p))
-        _joint_loops.transform_rows(x, plain, _joint_loops.workspace_for(plain, x.dtype), 0, out)
+        _joint_loops.transform_rows(x, plain, _joint_loops.make_workspace(plain, x.dtype), 0, out)
         np.testing.assert_allclose(out[0], hadamard(p) @ x[0], atol=1e-12 * p)
 
 

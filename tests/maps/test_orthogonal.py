@@ -6,7 +6,7 @@ from scipy import sparse
 
 import kernelmaps as km
 from kernelmaps.engine.extent import Extent
-from kernelmaps.engine.tabulated import table_for
+from kernelmaps.engine.tabulated import make_table
 from kernelmaps.maps.bases import half_width
 
 
@@ -53,7 +53,7 @@ def test_tables_follow_every_basis_to_the_last_digit(options, seed):
     X = np.random.default_rng(seed).normal(size=(30, 2))
     fitted = km.TrigonometricMap(**options).fit(X)
     extent = Extent(float(X.min()), float(X.max()), 1e-3)
-    table = table_for(fitted.spec_, np.dtype(float), 2, extent)
+    table = make_table(fitted.spec_, np.dtype(float), 2, extent)
     assert table is not None
 
 

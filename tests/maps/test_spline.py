@@ -18,7 +18,7 @@ def data(seed, n=60):
     return X
 
 
-def bands(feature_map, X):
+def basis(feature_map, X):
     """Φ back from Ψ = D^-T Φ."""
     n = feature_map.n_bases
     Z = np.asarray(feature_map.transform(X)).reshape(len(X), -1, n)
@@ -30,7 +30,7 @@ def bands(feature_map, X):
 def test_uniform_basis_is_scipys(degree, order, seed):
     X = data(seed)
     fitted = km.SplineMap(n_bases=9, degree=degree, order=order).fit(X)
-    phi = bands(fitted, X)
+    phi = basis(fitted, X)
     low, high = fitted.domain_
     step = (high - low) / (9 - degree)
     for j in range(3):
@@ -69,11 +69,11 @@ def test_zero_at_zero_has_no_dead_zone(degree):
 
 
 @pytest.mark.compiled
-def test_sparse_output_stores_the_band_alone(seed):
+def test_sparse_output_stores_the_basis_alone(seed):
     X = data(seed)
     with record_paths() as paths:
         Z = km.SplineMap(order=0, degree=2, sparse_output=True).fit(X).transform(X)
-    assert paths == ["table:band"]
+    assert paths == ["table:basis"]
     assert Z.nnz == 3 * X.size
     dense = km.SplineMap(order=0, degree=2).fit_transform(X)
     np.testing.assert_array_equal(Z.toarray(), dense)

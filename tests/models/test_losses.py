@@ -5,7 +5,7 @@ import pytest
 from loss_of_targets import make_loss
 
 from kernelmaps._util.compiling import loop, static
-from kernelmaps.models.losses import GAM, LOSSES, SVM, find_loss, losses_for
+from kernelmaps.models.losses import GAM, LOSSES, SVM, find_loss, list_losses
 from kernelmaps.models.solvers import _dual_loops
 
 EVERY = pytest.mark.parametrize("name", [name for name, kind in LOSSES.items() if kind.dual_rules])
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered in exp:Runt
 def cases(name, seed, n=300):
     """Targets, scores, feasible dual variables, diagonals and costs of all sizes."""
     rng, loss = np.random.default_rng(seed), LOSSES[name].dual_rules
-    labels = LOSSES[name].of_labels
+    labels = LOSSES[name].has_labels
     y = np.where(rng.random(n) < 0.5, 1.0, -1.0) if labels else rng.normal(size=n)
     f, q = 2 * rng.normal(size=n), 10.0 ** rng.uniform(-2, 2, n)
     c = 10.0 ** rng.uniform(-4, 4, n)
@@ -71,7 +71,7 @@ def test_derivatives_are_those_of_the_value(name, seed):
     np.testing.assert_allclose(loss.svm_factor * loss.value(y, f), by_rule, atol=1e-12)
     if loss.has_kinks:  # a sum of hinges, by which its value is computed
         sign, margin = loss.hinges(y)
-        assert sign.shape == margin.shape == (1 if loss.of_labels else 2, len(y))
+        assert sign.shape == margin.shape == (1 if loss.has_labels else 2, len(y))
         assert (np.abs(sign) == 1).all()
         return
     # Away from corners of the derivative, differences of the fourth order are exact to h⁴ and
@@ -111,8 +111,8 @@ def test_compiled_rules_are_the_entries(name, seed):
 
 
 def test_names_are_those_of_scikit_learn():
-    assert losses_for(SVM, True) == ("squared_hinge", "hinge", "log_loss")
-    assert losses_for(SVM, False) == ("squared_error", "epsilon_insensitive")
+    assert list_losses(SVM, True) == ("squared_hinge", "hinge", "log_loss")
+    assert list_losses(SVM, False) == ("squared_error", "epsilon_insensitive")
     assert {name for name, kind in LOSSES.items() if not kind.dual_rules} == {
         "absolute_error", "quantile", "poisson", "gamma", "negative_binomial", "tweedie",
         "binomial", "beta", "ordinal",
@@ -130,6 +130,6 @@ def test_names_are_those_of_scikit_learn():
     with pytest.raises(ValueError, match="'tweedie' is a loss of AdditiveRegressor"):
         find_loss("Owner", "tweedie", True, GAM)
     with pytest.raises(ValueError, match=r"one of 'cox', got CoxPartialLikelihood\(\)"):
-        find_loss("Owner", LOSSES["cox"], False, GAM, of_times=True)
+        find_loss("Owner", LOSSES["cox"], False, GAM, times=True)
     with pytest.raises(ValueError, match="'hinge' is a loss of AdditiveSVC"):
         find_loss("Owner", "hinge", True, GAM)

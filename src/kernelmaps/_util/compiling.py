@@ -39,7 +39,7 @@ def make_read_only(array: Any) -> Any:
     return view
 
 
-def interpreted() -> bool:
+def is_interpreted() -> bool:
     """Whether numba's compiler is switched off (``NUMBA_DISABLE_JIT=1``): readable forms run then.
 
     Imports numba.
@@ -71,7 +71,7 @@ def loop(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True} | options
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        if interpreted():
+        if is_interpreted():
             return function
         fresh = numba.njit(**options)(function)
         try:
@@ -124,7 +124,7 @@ def python_fallback(function: Callable[..., Any]) -> Callable[[Callable[..., Any
     """Make a numba intrinsic of a definition; uncompiled code calls `function` in its place."""
 
     def choose(definition: Callable[..., Any]) -> Any:
-        if interpreted():
+        if is_interpreted():
             return function
         from numba.extending import intrinsic
 

@@ -132,19 +132,19 @@ def two_columns(values: dict[str, Any], title: str) -> Any:
     table.add_column(overflow="fold")
     for key, value in values.items():
         if value not in (None, {}, "", []):
-            table.add_row(key.replace("_", " "), _shown(value))
+            table.add_row(key.replace("_", " "), _format_value(value))
     return table
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """A value as a person reads it: four digits, no brackets, no more than twenty items."""
     if isinstance(value, float):
         return f"{value:,.0f}" if 1e4 <= abs(value) < 1e7 else f"{value:.4g}"
     if isinstance(value, dict):
-        return "\n".join(f"{key} = {_shown(item)}" for key, item in value.items())
+        return "\n".join(f"{key} = {_format_value(item)}" for key, item in value.items())
     if isinstance(value, list):
         more = f", … ({len(value)} in all)" if len(value) > 20 else ""
-        return ", ".join(map(_shown, value[:20])) + more
+        return ", ".join(map(_format_value, value[:20])) + more
     return str(value)
 
 

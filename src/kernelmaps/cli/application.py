@@ -152,7 +152,7 @@ def command(function: Callable[..., None], *, fits: bool = True) -> Callable[...
             words = re.sub(r"^\[Errno \d+\] ", "", words)
             fail(words.removeprefix(prefix), BAD_INPUT)
         except ImportError as error:
-            fail(_missing(error), BAD_INPUT)
+            fail(_describe_missing(error), BAD_INPUT)
         except EOFError as error:
             fail(f"a file ends too early: {error}", BAD_INPUT)
         except OSError as error:
@@ -242,7 +242,7 @@ def _options(function: Callable[..., None]) -> dict[str, str]:
     return options
 
 
-def _missing(error: ImportError) -> str:
+def _describe_missing(error: ImportError) -> str:
     """One hint for a missing package: the smallest extra that brings it."""
     from .._util.arguments import install_hint
 
@@ -296,10 +296,10 @@ def names(text: str | None) -> list[str] | None:
     return None if text is None else [item.strip() for item in text.split(",") if item.strip()]
 
 
-def check_out(path: AnyPath | None, what: str = "", suffixes: Sequence[str] = ()) -> str:
+def check_out(path: AnyPath | None, kind: str = "", suffixes: Sequence[str] = ()) -> str:
     """Refuse a file that cannot be written before hours of work, not after; its suffix.
 
-    With `suffixes`, those that `what` can be written as.
+    With `suffixes`, those that `kind` can be written as.
     """
     if path is None:
         return ""
@@ -312,6 +312,6 @@ def check_out(path: AnyPath | None, what: str = "", suffixes: Sequence[str] = ()
     if suffixes and suffix.lower() not in suffixes:
         end = f"the suffix {suffix!r}" if suffix else "no suffix"
         raise ValueError(
-            f"cannot write {shown}: it has {end}, and {what} is written as {', '.join(suffixes)}."
+            f"cannot write {shown}: it has {end}, and {kind} is written as {', '.join(suffixes)}."
         )
     return suffix.lower()

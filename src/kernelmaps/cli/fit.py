@@ -39,7 +39,7 @@ from ..evaluation.methods import add_column_scaler
 from ..evaluation.scores import METRICS, PredictionScores
 from ..exceptions import SuspectColumnWarning, UnreadableCellWarning
 from ..models.gam.model_check import advise_log_link
-from ..models.losses import GAM, LOSSES, SVM, losses_for
+from ..models.losses import GAM, LOSSES, SVM, list_losses
 from ..plots.shapes import n_features_used
 from . import application as cli
 from .export import MODEL_SUFFIXES, write_model
@@ -161,8 +161,8 @@ def _fit_table(file: Any, settings: FitSettings, selection: ColumnSelection) -> 
     event = settings.event
     for option in ("sample_weight", "exposure", "event"):
         if (column := getattr(settings, option)) is not None:
-            what = f"column for --{option.replace('_', '-')}"
-            column_positions(header, [column], path.name, what)
+            role = f"column for --{option.replace('_', '-')}"
+            column_positions(header, [column], path.name, role)
     drop = [*selection.drop, *filter(None, [weight, exposure, event])]
     target = selection.find_target(header, str(path), required=True)
     features = TableSource.assign(file, target, columns=selection.columns, drop=drop).features
@@ -246,14 +246,14 @@ def _fit_and_score(
     }  # fmt: skip
     scores, n_scored = None, 0
     if settings.holdout != "none":
-        holdout, which = _choose_holdout(settings.holdout, model, source, metadata["rows"])
+        holdout, held_rows = _choose_holdout(settings.holdout, model, source, metadata["rows"])
         if sample_y is None and isinstance(source, SlicedSource):
             sample_y = source.y[~holdout.mask_rows(0, source.n_rows)]
         n_sampled = 0 if sample_y is None else len(sample_y)
         if n_sampled >= FEWEST_ROWS and (
             task.name != "classification" or len(np.unique(sample_y)) > 1
         ):
-            cli.note(f"fitting on four in five rows; {which} are held out")
+            cli.note(f"fitting on four in five rows; {held_rows} are held out")
             trained = _fit(clone(unfitted), _split_rows(source, holdout, held=False))
             predictions = _predict(trained, _split_rows(source, holdout, held=True))
             scores, n_scored = predictions.scores(), predictions.rows
@@ -263,7 +263,7 @@ def _fit_and_score(
                     "classes that no other row has: they count as wrong"
                 )
             if n_scored:
-                metadata["held_out"] = {"rows": n_scored, "scores": scores, "which": which}
+                metadata["held_out"] = {"rows": n_scored, "scores": scores, "which": held_rows}
     if scores is None:
         predictions = _predict(model, source)
         scores = predictions.scores()
@@ -381,8 +381,8 @@ def _fit(model: Any, source: Source) -> Any:
     with _quiet():
         if not isinstance(source, SlicedSource):
             return model.fit(source)
-        of_rows = {"sample_weight": source.w, "exposure": source.exposure}
-        options = {name: values for name, values in of_rows.items() if values is not None}
+        row_values = {"sample_weight": source.w, "exposure": source.exposure}
+        options = {name: values for name, values in row_values.items() if values is not None}
         return model.fit(source.X, source.y, **options)
 
 
@@ -401,8 +401,8 @@ def _decide_task(y: Any, settings: FitSettings, complete: bool = True) -> Task:
             raise ValueError("--event is for a survival model: leave out --exposure and --task.")
         return Task("survival")
     loss = LOSSES.get((settings.loss or "").partition(":")[0])
-    of_numbers = settings.exposure is not None or (loss is not None and not loss.of_labels)
-    if settings.task == "auto" and of_numbers:
+    is_numeric = settings.exposure is not None or (loss is not None and not loss.has_labels)
+    if settings.task == "auto" and is_numeric:
         task = Task("regression")
     elif settings.task == "auto" and loss is not None and loss.is_ordered:
         task = Task("classification")
@@ -427,10 +427,10 @@ def _decide_task(y: Any, settings: FitSettings, complete: bool = True) -> Task:
 def _check_loss(settings: FitSettings, task: Task) -> None:
     """Refuse a loss that is not one of the task, with those of both tasks."""
     name, kind = (settings.loss or "").partition(":")[0], SVM if settings.model == "svm" else GAM
-    losses = {"regression": losses_for(kind, False), "classification": losses_for(kind, True)}
+    losses = {"regression": list_losses(kind, False), "classification": list_losses(kind, True)}
     if settings.loss is None or settings.model == "ridge" or name in losses[task.name]:
         return
-    if name in losses_for(GAM, False, of_times=True):
+    if name in list_losses(GAM, False, times=True):
         raise ValueError(f"--loss {name} is for times: name the column of events with --event.")
     if name in LOSSES and not any(name in item for item in losses.values()):
         return  # a loss of SVMs or of GAMs alone, which the estimator refuses
@@ -438,9 +438,9 @@ def _check_loss(settings: FitSettings, task: Task) -> None:
     message = f"--loss must be one of {numbers} for numbers, or {classes} for classes, got {name!r}"
     for other in losses:
         if name in losses[other]:
-            what = "numbers" if other == "classification" else "classes"
-            remark = f"the target looks like {what} ({task.reason})" if task.reason else ""
-            message += f"; {remark or f'the target is taken as {what}'}: if not, add --task {other}"
+            noun = "numbers" if other == "classification" else "classes"
+            remark = f"the target looks like {noun} ({task.reason})" if task.reason else ""
+            message += f"; {remark or f'the target is taken as {noun}'}: if not, add --task {other}"
     raise ValueError(f"{message}.")
 
 
@@ -550,8 +550,8 @@ def _describe_scores(
     return lines
 
 
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def _describe_columns(columns: Iterable[Any]) -> str:

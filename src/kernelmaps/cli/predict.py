@@ -128,13 +128,13 @@ def predict_rows(
     if keep is None:  # the IDs that the data have
         header = column_names(data) if metadata.get("ids") and Path(data).exists() else ()
         keep = [name for name in metadata.get("ids") or [] if name in (header or ())]
-    one = [metadata.get("target") or "prediction"]
+    columns = [metadata.get("target") or "prediction"]
     if metadata.get("event"):
-        one = ["log_hazard"]
+        columns = ["log_hazard"]
     predict_with_scale = getattr(predictor_of(fitted), "predict_with_scale", None)
     if predict_with_scale is not None:
-        one.append("standard_deviation")
-    names = [str(item) for item in fitted.classes_] if proba else one
+        columns.append("standard_deviation")
+    names = [str(item) for item in fitted.classes_] if proba else columns
     predict = fitted.predict_proba if proba else predict_with_scale or fitted.predict
 
     def blocks() -> Iterator[list[list[Any]]]:

@@ -154,14 +154,14 @@ class FitSettings(cli.FileOptions):
         check_choice("fit", "holdout", self.holdout, ("auto", "last", "random", "none"))
         check_choice("fit", "normalize", self.normalize, cli.NORMS)
         check_positive("fit", "C", 1.0 if self.C is None else self.C)
-        on_map = self.map is not None or self.C is not None
-        model = self.model or ("svm" if on_map else "")
-        of_tables: tuple[str, ...] = ("interactions", "terms", "constraints")
-        of_tables += ("event", "exposure", "sample_weight")
+        uses_map = self.map is not None or self.C is not None
+        model = self.model or ("svm" if uses_map else "")
+        table_options: tuple[str, ...] = ("interactions", "terms", "constraints")
+        table_options += ("event", "exposure", "sample_weight")
         refused = {
             "gam": ("map", "C"),
-            "svm": of_tables,
-            "ridge": (*of_tables, "loss"),
+            "svm": table_options,
+            "ridge": (*table_options, "loss"),
         }.get(model, ())
         stated = [f"--{n.replace('_', '-')}" for n in refused if getattr(self, n) is not None]
         if stated:

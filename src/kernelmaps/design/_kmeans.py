@@ -17,10 +17,10 @@ class RunningSums(NamedTuple):
     """Running sums Σw, Σwx and Σwx² of the first i values; with their rounding errors if wide."""
 
     mass: np.ndarray
-    first: np.ndarray
-    second: np.ndarray
-    first_error: np.ndarray
-    second_error: np.ndarray
+    linear: np.ndarray
+    squares: np.ndarray
+    linear_error: np.ndarray
+    squares_error: np.ndarray
     wide: tuple  # static flag: costs with twice the digits, compiled where they are needed
 
 
@@ -50,9 +50,9 @@ def _running_sums(values: np.ndarray, weights: np.ndarray, wide: bool) -> Runnin
         total = np.append(0.0, np.cumsum(terms))
         sum_errors = _two_sum(total[:-1], terms)[1]
         sums.append((total, np.append(0.0, np.cumsum(sum_errors + term_errors))))
-    (first, first_error), (second, second_error) = sums
+    (linear, linear_error), (squares, squares_error) = sums
     mass = np.append(0.0, np.cumsum(weights))
-    return RunningSums(mass, first, second, first_error, second_error, static(wide))
+    return RunningSums(mass, linear, squares, linear_error, squares_error, static(wide))
 
 
 _added, _multiplied = njit(**INNER)(_two_sum), njit(**INNER)(_two_product)
@@ -66,17 +66,17 @@ def _cost(sums, wide, i, j):
     """
     mass = item(sums.mass, j) - item(sums.mass, i)
     if len(wide) == 0:
-        total = item(sums.first, j) - item(sums.first, i)
-        return item(sums.second, j) - item(sums.second, i) - total * total / mass
-    total, lost = _added(item(sums.first, j), -item(sums.first, i))
-    lost += item(sums.first_error, j) - item(sums.first_error, i)
+        total = item(sums.linear, j) - item(sums.linear, i)
+        return item(sums.squares, j) - item(sums.squares, i) - total * total / mass
+    total, lost = _added(item(sums.linear, j), -item(sums.linear, i))
+    lost += item(sums.linear_error, j) - item(sums.linear_error, i)
     square, more = _multiplied(total, total)
     more += 2 * total * lost
     mean = square / mass
     product, error = _multiplied(mean, mass)
     mean_error = ((square - product) - error + more) / mass
-    squares, squares_error = _added(item(sums.second, j), -item(sums.second, i))
-    squares_error += item(sums.second_error, j) - item(sums.second_error, i)
+    squares, squares_error = _added(item(sums.squares, j), -item(sums.squares, i))
+    squares_error += item(sums.squares_error, j) - item(sums.squares_error, i)
     return (squares - mean) + (squares_error - mean_error)
 
 
@@ -128,4 +128,4 @@ def optimal_splits(
     for k in range(n, 1, -1):
         starts[k - 1] = end = int(split[k, end])
     cost = float(least[n % 2, m])
-    return starts, cost, float(2.0**-52 * np.sqrt(m) * sums.second[m])
+    return starts, cost, float(2.0**-52 * np.sqrt(m) * sums.squares[m])

@@ -16,12 +16,11 @@ from .._util.threads import limit_blas
 from ..engine import evaluate
 from ..exceptions import DesignError
 from ..kernels import Kernel
-from . import certify
-from . import problem as problems
+from . import approximation, certify
 from . import result as store
+from .approximation import CosineProblem
 from .cosines import count_columns, refined_design
 from .joint import design_joint_map
-from .problem import CosineProblem
 from .rank_tables import GridKernel, RankTable, grid_kernel, minimax_table, rank_bound
 from .result import Design, cosines_spec
 
@@ -78,34 +77,33 @@ class DesignSolver(ABC):
     def key(self, n_columns: int) -> str:
         """The content key under which a design is stored."""
         header, arrays = self.identity()
-        header |= {"columns": n_columns, "method": self.method, "norm": "max"}
-        header |= {"seed": self.seed, "effort": 1}
+        header |= {"columns": n_columns, "method": self.method, "seed": self.seed}
         header["solver"] = VERSION.get(self.method, 1)
         return storage.digest("design-key", header, arrays)
 
     def _design(
         self,
-        of: CosineProblem | GridKernel,
+        problem: CosineProblem | GridKernel,
         n_columns: int,
         error: float,
         certificate: certify.DesignCertificate,
         **fields: Any,
     ) -> Design:
-        domain = of.domain  # a name, two ends, or the values themselves
+        domain = problem.domain  # a name, two ends, or the values themselves
         design = Design(
-            kernel=of.kernel.name,
+            kernel=problem.kernel.name,
             method=self.method,
-            error=of.error,
+            error=problem.error,
             domain=tuple(map(float, domain)) if len(domain) == 2 else domain,
             n_columns=n_columns,
             max_error=error,
             rms=np.nan,
             certificate=certificate,
-            homogeneous=of.kernel.homogeneous,
-            gamma=of.kernel.gamma,
+            homogeneous=problem.kernel.homogeneous,
+            gamma=problem.kernel.gamma,
             **fields,
         )
-        return replace(design, rms=_rms(design, of.kernel.component))
+        return replace(design, rms=_rms(design, problem.kernel.component))
 
 
 class CosineSolver(DesignSolver):
@@ -123,8 +121,8 @@ class CosineSolver(DesignSolver):
         if problem.points is not None:
             sample = np.r_[sample, problem.points]
         header = {"kind": "cosines", "span": round(problem.span, 12), "tail": problem.tail}
-        header |= {"period": None, "discrete": problem.points is not None}
-        header |= {"gamma": problem.kernel.gamma, "homogeneous": problem.kernel.homogeneous}
+        header |= {"discrete": problem.points is not None, "gamma": problem.kernel.gamma}
+        header["homogeneous"] = problem.kernel.homogeneous
         return header, {
             # frequencies and weights depend on lags alone: the unit b^γ is left out
             "signature": np.round(problem.signature(sample), 10),
@@ -285,8 +283,8 @@ def design_map(
             random_state=random_state, progress=progress,
         )  # fmt: skip
         if max_error is not None:
-            return _least(solver, float(max_error), cache)
-        return _one(solver, int(n_components or 0), cache)
+            return _find_smallest(solver, float(max_error), cache)
+        return _load_design(solver, int(n_components or 0), cache)
 
 
 def make_solver(
@@ -302,12 +300,12 @@ def make_solver(
     """What solves designs of any size for these arguments."""
     search = method, seed_of(random_state), progress
     if method == "refined":
-        problem = problems.build_problem(kernel, domain, error, homogeneous=homogeneous)
+        problem = approximation.build_problem(kernel, domain, error, homogeneous=homogeneous)
         if not isinstance(kernel, str | Kernel):
             # Krein: a function on [−M, M] is a mixture of cosines iff it is definite on [0, M].
             places = np.linspace(0, problem.span, 161)
             gram = problem.signature(np.abs(np.subtract.outer(places, places)))
-            problems.refuse_indefinite("design_map", problem.kernel.name, gram)
+            approximation.refuse_indefinite("design_map", problem.kernel.name, gram)
         values = (1e-5, 1.0) if problem.tail else problem.domain
         within = None if callable(error) else grid_kernel(problem.kernel, values, error)
         return CosineSolver(within, problem, *search)
@@ -316,15 +314,15 @@ def make_solver(
             f"design_map: {argument('method', method)} needs a range or a set of values as domain."
         )
     cosines = None
-    if problems.feature_kernel(kernel, homogeneous).signature is None:
-        problems.check_domain(domain, False)
+    if approximation.feature_kernel(kernel, homogeneous).signature is None:
+        approximation.check_domain(domain, False)
     else:  # a function as error is refused by `grid_kernel`, which knows what tables can do
         error_name = "absolute" if callable(error) else error
-        cosines = problems.build_problem(kernel, domain, error_name, homogeneous=homogeneous)
+        cosines = approximation.build_problem(kernel, domain, error_name, homogeneous=homogeneous)
     return TableSolver(grid_kernel(kernel, domain, error, homogeneous), cosines, *search)
 
 
-def _one(solver: DesignSolver, n_columns: int, cache: bool) -> Design:
+def _load_design(solver: DesignSolver, n_columns: int, cache: bool) -> Design:
     """One size: from the cache, or solved and stored."""
     header, arrays = store.load_or_solve(
         solver.key(n_columns), partial(solver.entry, n_columns), cache
@@ -332,11 +330,11 @@ def _one(solver: DesignSolver, n_columns: int, cache: bool) -> Design:
     return solver.finish(dict(arrays), float(header["lower_bound"]) * solver.unit)
 
 
-def _least(solver: DesignSolver, max_error: float, cache: bool) -> Design:
+def _find_smallest(solver: DesignSolver, max_error: float, cache: bool) -> Design:
     """The least D with an error of at most `max_error`: doubling, then bisection."""
     holding, failed, tried, designs = 0, 0, 1, []
     while holding - failed != 1:
-        designs.append(_one(solver, tried, cache))
+        designs.append(_load_design(solver, tried, cache))
         error = designs[-1].max_error
         if error <= max_error:
             holding, held = tried, designs[-1]

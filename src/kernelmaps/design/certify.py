@@ -47,8 +47,8 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from ..certificate import Certificate
+from .approximation import CosineProblem, Cosines, Function, cosine_sum
 from .cosines import alternation, sequential_lp
-from .problem import CosineProblem, Cosines, Function, cosine_sum
 from .rank_tables import GridKernel, RankTable
 
 _MAX_GRID = 400_000  # most cells of the grid of a proof
@@ -292,14 +292,14 @@ def _polynomial_derivatives(table: RankTable, span: float) -> float:
 def _smooth_bound(table: RankTable, fourth: float) -> float:
     """The bound above over all cells, in bands of rows that stay in the processor's cache."""
     grid = table.kernel
-    first = np.log(grid.low) if grid.log else grid.low
-    span = (np.log(grid.high) if grid.log else grid.high) - first
+    low = np.log(grid.low) if grid.log else grid.low
+    span = (np.log(grid.high) if grid.log else grid.high) - low
     h = span / _STEPS
     index = np.arange(-1, _STEPS + 2)
     basis = chebyshev.chebvander(2 * index / _STEPS - 1, table.coefficients.shape[0] - 1)
     P = basis @ table.coefficients
     k = _lag_matrix(grid.kernel.signature(h * np.arange(_STEPS + 3.0)))
-    share = _shares_of_units(grid, h, first, fourth)
+    share = _shares_of_units(grid, h, low, fourth)
     margin = h**4 * (fourth + _polynomial_derivatives(table, float(span))) / 12
     worst = 0.0
     for begin in range(0, _STEPS, _BAND):  # F is symmetric: cells from the diagonal on suffice
@@ -322,7 +322,7 @@ def _lag_matrix(values: np.ndarray) -> np.ndarray:
 
 
 def _shares_of_units(
-    grid: GridKernel, h: float, first: float, fourth: float
+    grid: GridKernel, h: float, low: float, fourth: float
 ) -> Callable[[slice, slice], np.ndarray]:
     """What F is multiplied by in some cells, at most, for an error in units of the tolerance."""
     if grid.error == "relative":
@@ -332,7 +332,7 @@ def _shares_of_units(
         inverse = _lag_matrix(1 / floor if np.all(floor > 0) else np.full(_STEPS, np.inf))
         return lambda rows, columns: inverse[rows, columns]
     power = grid.kernel.gamma / 2 if grid.error == "absolute" and grid.log else 0.0
-    envelope = np.exp(power * (first + h * np.arange(1, _STEPS + 1)))
+    envelope = np.exp(power * (low + h * np.arange(1, _STEPS + 1)))
     return lambda rows, columns: np.multiply.outer(envelope[rows], envelope[columns])
 
 

@@ -57,7 +57,7 @@ from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, linprog, mi
 from .._util.arguments import parameter
 from .._util.display import track
 from ..exceptions import DesignError
-from .problem import CosineProblem, Cosines, has_kink, parabola_top
+from .approximation import CosineProblem, Cosines, has_kink, parabola_top
 
 _ROUNDING = 8e-16  # of the sum of cosines, per unit of their weight
 

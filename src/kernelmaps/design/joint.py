@@ -52,8 +52,7 @@ from .._util.threads import cached_property, limit_blas
 from ..engine import Spec, apply
 from ..kernels import StationaryKernel, get
 from . import cosines as cosine_designs
-from .certify import Proof, curvature, make_certificate, number_words
-from .problem import (
+from .approximation import (
     CosineProblem,
     Cosines,
     feature_kernel,
@@ -61,6 +60,7 @@ from .problem import (
     lag_kernel,
     refuse_indefinite,
 )
+from .certify import Proof, curvature, make_certificate, number_words
 from .rank_tables import gram_bound
 from .result import DesignedMapping, Entry, load_or_solve
 
@@ -230,12 +230,12 @@ def bound_everywhere(
 def restrict_to_axis(signature: Callable, axis: int, axes: int) -> Callable:
     """The signature along one axis, the other lags zero."""
 
-    def one(lag: np.ndarray) -> np.ndarray:
+    def restricted_signature(lag: np.ndarray) -> np.ndarray:
         vector = np.zeros((*np.shape(lag), axes))
         vector[..., axis] = lag
         return signature(vector)
 
-    return one
+    return restricted_signature
 
 
 def _rms(problem: JointProblem, lags: np.ndarray, miss: np.ndarray) -> float:
@@ -560,8 +560,8 @@ def descend_p_norms(problem: JointProblem, cosines: Cosines, powers: tuple[int, 
         alpha = np.exp(np.minimum(x[:m], cosine_designs.LARGEST_LOGARITHM))
         waves = BoxWaves(problem.coarse.axes, moved, problem.form)
         norm, gradient = cosine_designs.log_p_norm(problem.coarse.target - waves.sum(alpha), power)
-        by_weight, by_frequency = waves.weighted_sums(-gradient)
-        return norm, np.concatenate([alpha * by_weight, (alpha[:, None] * by_frequency)[free]])
+        gradient, slopes = waves.weighted_sums(-gradient)  # by weights, and by frequencies
+        return norm, np.concatenate([alpha * gradient, (alpha[:, None] * slopes)[free]])
 
     x = np.r_[logs, frequencies[free]]
     for power in powers:
@@ -702,7 +702,7 @@ class JointSearch:
         """A design of each form; a modulation is a start for projections."""
         designs: list[JointResult] = []
         for problem in problems:
-            starts = [reflections(*one[1]) for one in designs]
+            starts = [reflections(*design[1]) for design in designs]
             designs.append(self.design(problem, starts))
         return designs
 

@@ -42,8 +42,8 @@ from numpy.polynomial.chebyshev import chebvander
 
 from .._util.arguments import argument
 from .._util.threads import cached_property
+from .approximation import ERRORS, FeatureKernel, feature_kernel, has_kink
 from .cosines import descend, log_p_norm
-from .problem import ERRORS, FeatureKernel, feature_kernel, has_kink
 
 Curve = Callable[[np.ndarray], np.ndarray]
 _EPSILON = float(np.finfo(float).eps)
@@ -261,8 +261,8 @@ def grid_kernel(
         rough = has_kink(lambda t: feature.component(end - t, np.full_like(t, end)), np.ptp(values))
     else:
         rough = has_kink(feature.signature, np.ptp(np.log(values) if log else values))
-    ends, some = (float(values[0]), float(end)), values if values.size > 2 else None
-    return GridKernel(feature, *ends, some, rough, error)
+    ends, finite_set = (float(values[0]), float(end)), values if values.size > 2 else None
+    return GridKernel(feature, *ends, finite_set, rough, error)
 
 
 @lru_cache(maxsize=8)  # a table starts from its weights and is compared with it

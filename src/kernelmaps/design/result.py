@@ -30,8 +30,8 @@ from ..engine.piecewise import spec_of
 from ..engine.table import AFFINE, EDGES, Table
 from ..engine.tabulated import local_polynomials
 from ..exceptions import FileFormatError
+from .approximation import Cosines
 from .certify import DesignCertificate, number_words
-from .problem import Cosines
 from .rank_tables import RankTable
 
 _DEGREE = 5  # of the local polynomials of a designed table

@@ -141,19 +141,19 @@ def _csr_row(data, indices, start, stop, W, z):
     """Four entries at a time: a quarter of the reads and writes of the sum."""
     for k in range(z.size):
         z[k] = 0
-    at = start
-    while at + 4 <= stop:
-        j0, j1 = np.uint64(indices[at]), np.uint64(indices[at + 1])
-        j2, j3 = np.uint64(indices[at + 2]), np.uint64(indices[at + 3])
-        a0, a1, a2, a3 = data[at], data[at + 1], data[at + 2], data[at + 3]
+    t = start
+    while t + 4 <= stop:
+        j0, j1 = np.uint64(indices[t]), np.uint64(indices[t + 1])
+        j2, j3 = np.uint64(indices[t + 2]), np.uint64(indices[t + 3])
+        a0, a1, a2, a3 = data[t], data[t + 1], data[t + 2], data[t + 3]
         for k in range(z.size):
             z[k] += a0 * W[j0, k] + a1 * W[j1, k] + (a2 * W[j2, k] + a3 * W[j3, k])
-        at += 4
-    while at < stop:
-        j0, a0 = np.uint64(indices[at]), data[at]
+        t += 4
+    while t < stop:
+        j0, a0 = np.uint64(indices[t]), data[t]
         for k in range(z.size):
             z[k] += a0 * W[j0, k]
-        at += 1
+        t += 1
 
 
 @loop()
@@ -237,7 +237,7 @@ def _transform_row(x, transform, workspace, i, out):
         _gather(a, rows[j:k], gains[j:k], block * a.size, out[i, j:k])
 
 
-def workspace_for(transform, dtype):
+def make_workspace(transform, dtype):
     """Memory of one thread: two buffers."""
     return np.zeros((2, transform.signs.shape[2]), dtype)
 

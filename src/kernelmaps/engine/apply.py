@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._util.compiling import interpreted, make_read_only
+from .._util.compiling import is_interpreted, make_read_only
 from .._util.devices import namespace_of
 from .._util.lazy import scipy
 from .._util.sparse import check_sparse, is_sparse
@@ -20,7 +20,7 @@ from .reference import evaluate, evaluate_table, real_rows
 from .spec import Spec, check_width
 from .table import CODE, Table
 from .table.layout import layout_of
-from .tabulated import PER_FEATURE, code_table_for, n_columns, table_for, zero_at_zero
+from .tabulated import PER_FEATURE, make_code_table, make_table, n_columns, zero_at_zero
 
 MAX_READABLE = 2**14  # values up to which the readable form is about as fast as a loop
 _CSR_RESULT = "CSR input of a map with phi(0) = 0, whose result is CSR"
@@ -68,7 +68,7 @@ def apply(
         X = X.copy()  # results of the first rows would change the values of later ones
     if spec.family == "chain":
         return _apply_chain(spec, X, out, n_jobs)
-    if interpreted():
+    if is_interpreted():
         return _apply_interpreted(spec, X, out)
     if _is_joint(spec):
         note_path(f"joint:{spec.family}")
@@ -159,7 +159,7 @@ def _apply_additive_dense(
     dtype = output_dtype(X.dtype)
     out = check_out(out, (n, n_columns(spec, d)), dtype)
     if X.dtype.kind == "u":
-        table = code_table_for(spec, 2 ** (8 * X.itemsize), d, out.nbytes // 8)
+        table = make_code_table(spec, 2 ** (8 * X.itemsize), d, out.nbytes // 8)
         if table is None:
             for rows in row_blocks(n, 4 * d):
                 block = X[rows].astype(dtype)
@@ -167,7 +167,7 @@ def _apply_additive_dense(
             return out
     else:
         X = np.ascontiguousarray(X, dtype=dtype)
-        table = table_for(spec, dtype, d, extent or extent_of(X, n_jobs))
+        table = make_table(spec, dtype, d, extent or extent_of(X, n_jobs))
     if table is not None:
         _transform_dense(table, X, out, n_jobs)
         return out
@@ -201,7 +201,7 @@ def apply_table(
     Up to `max_readable` results are not worth a compiled loop: loading one takes a second.
     """
     shape = (len(X), table.n_columns)
-    if np.prod(shape) <= max_readable or interpreted():
+    if np.prod(shape) <= max_readable or is_interpreted():
         note_path("reference:table")
         return evaluate_table(table, X, np, missing)
     out = np.empty(shape)
@@ -230,7 +230,7 @@ def _apply_additive_csr(
         return out
     _refuse_out(out, _CSR_RESULT)
     data = np.ascontiguousarray(X.data, dtype=dtype)
-    table = table_for(spec, dtype, X.shape[1], extent or extent_of(data[None, :], n_jobs))
+    table = make_table(spec, dtype, X.shape[1], extent or extent_of(data[None, :], n_jobs))
     if table is None:
         return _formula_csr(spec, X, data)
     note_path(f"table:{_BINNINGS[table.binning]}:csr")
@@ -240,16 +240,16 @@ def _apply_additive_csr(
 def stored_columns(
     table: Table, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_jobs: int | None
 ) -> scipy.sparse.csr_matrix:
-    """Every stored value of CSR rows becomes the stored columns (the band) of its bin."""
+    """Every stored value of CSR rows becomes the stored columns of its bin."""
     from .table.locate import Stored, stored_rows
     from .table.transform import transform_stored, transform_workspace
 
     n = len(indptr) - 1
-    band = table.band[table.set_of].astype(np.int64)
-    if len(set(band.tolist())) == 1:
-        starts = indptr.astype(np.int64) * band[0]
+    n_stored = table.band[table.set_of].astype(np.int64)
+    if len(set(n_stored.tolist())) == 1:
+        starts = indptr.astype(np.int64) * n_stored[0]
     else:
-        starts = np.concatenate([[0], np.cumsum(band[indices])])[indptr]
+        starts = np.concatenate([[0], np.cumsum(n_stored[indices])])[indptr]
     wide = max(int(starts[-1]), table.n_columns) > np.iinfo(np.int32).max
     index = np.int64 if wide else np.int32
     values, columns = np.empty(starts[-1], dtype=data.dtype), np.empty(starts[-1], dtype=index)
@@ -297,14 +297,14 @@ def _apply_chain(spec: Spec, X: Any, out: np.ndarray | None, n_jobs: int | None)
     width = stage_columns(head, X.shape[1])
     shape = (X.shape[0], stage_columns(spec, X.shape[1]))
     out = check_out(out, shape, output_dtype(X.dtype))
-    by_matrix = tail[0].numbers.get("operator") == "matrix"
-    step = max(1024 if by_matrix else 512, BLOCK_BYTES // (2 * out.itemsize * width))
+    is_matrix = tail[0].numbers.get("operator") == "matrix"
+    step = max(1024 if is_matrix else 512, BLOCK_BYTES // (2 * out.itemsize * width))
     step = max(1, -(-X.shape[0] // max(1, -(-X.shape[0] // step))))
     for start in range(0, X.shape[0], step):
         rows = slice(start, min(X.shape[0], start + step))
         block = X[rows]
         # Dense rows are multiplied faster: BLAS makes up for nine zeros in ten.
-        if by_matrix and is_sparse(X) and block.nnz > 0.1 * block.shape[0] * block.shape[1]:
+        if is_matrix and is_sparse(X) and block.nnz > 0.1 * block.shape[0] * block.shape[1]:
             block = block.toarray()
         Z = apply(head, block, n_jobs=n_jobs)
         for index, stage in enumerate(tail):
@@ -327,9 +327,9 @@ def _is_joint(spec: Spec) -> bool:
     return spec.family not in CURVES and spec.family not in ("piecewise", "chain")
 
 
-def _refuse_out(out: Any, what: str) -> None:
+def _refuse_out(out: Any, kind: str) -> None:
     if out is not None:
-        raise ValueError(f"out= cannot be used with {what}.")
+        raise ValueError(f"out= cannot be used with {kind}.")
 
 
 _BINNINGS = ("affine", "log2", "edges", "code")

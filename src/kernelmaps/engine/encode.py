@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._util.compiling import interpreted, make_read_only
+from .._util.compiling import is_interpreted, make_read_only
 from .._util.devices import namespace_of
 from .._util.threads import run_in_threads
 from . import gpu
@@ -74,7 +74,7 @@ def encode_within(
     if not isinstance(X, np.ndarray):
         return _encode_array_api(spec, X, lower, upper)
     look_up = spec.numbers["binning"] == EDGES and spec.numbers["degree"] == 0
-    if interpreted() or (look_up and X.size <= _MAX_READABLE):
+    if is_interpreted() or (look_up and X.size <= _MAX_READABLE):
         # Bins are found by comparisons, which are exact in both forms.
         rows = X.astype(output_dtype(X.dtype), copy=False)
         codes, inside = _encode_by_formula(spec, rows, lower, upper)

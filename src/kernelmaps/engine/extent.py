@@ -54,7 +54,7 @@ class Extent:
     columns: ColumnRange | None = None
 
     @property
-    def least(self) -> float:
+    def tiny(self) -> float:
         """The smallest magnitude that is not zero."""
         return self.least_size() if callable(self.least_size) else self.least_size
 
@@ -82,7 +82,7 @@ def extent_of_rows(X: np.ndarray, n_jobs: int | None = None) -> Extent:
         return extent_of(X, n_jobs)
     low, high = column_range(X, n_jobs)
     ends = float(low.min()), float(high.max())
-    return Extent(*ends, lambda: extent_of(X, n_jobs).least, (low, high))
+    return Extent(*ends, lambda: extent_of(X, n_jobs).tiny, (low, high))
 
 
 def _extremes(values: np.ndarray, begin: int, end: int) -> np.ndarray:
@@ -140,9 +140,9 @@ def _reduce_columns(reduce: Callable[..., np.ndarray], rows: np.ndarray) -> np.n
 
 def describe_not_finite(owner: str, value: float, row: int, column: int) -> str:
     """The message about a value that is NaN or infinite."""
-    what = "NaN" if np.isnan(value) else "infinity (inf)"
+    kind = "NaN" if np.isnan(value) else "infinity (inf)"
     return (
-        f"Input X contains {what} (row {row}, column {column}): {owner} does not "
+        f"Input X contains {kind} (row {row}, column {column}): {owner} does not "
         "accept missing values encoded as NaN, nor infinite ones. Impute or drop them first."
     )
 

@@ -166,8 +166,8 @@ def _family(spec: Spec) -> JointFamily:
 
 # Within these ends every angle and every value is a number, for all lengths that maps accept.
 _COLUMNS: dict[str, Check] = {
-    name: floats("f8", "columns", low=-most, high=most)
-    for name, most in {"amplitude": 1e150, "frequency": 1e9, "phase": 1e3}.items()
+    name: floats("f8", "columns", low=-limit, high=limit)
+    for name, limit in {"amplitude": 1e150, "frequency": 1e9, "phase": 1e3}.items()
 }
 _AFFINE: dict[str, Check] = {name: floats("f8", "features") for name in ("shift", "scale")}
 _MOST_TERMS = 2**16  # of a series whose terms are computed one after the other

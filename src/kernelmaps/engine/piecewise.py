@@ -53,7 +53,7 @@ def spec_of(table: Table) -> Spec:
 _WHERE = "the spec of family 'piecewise'"
 _MOST_EDGES = 2**16  # bins between edges: their codes take two bytes at most
 _MOST_BITS = 20  # of the sub-bins of an octave
-_BAND = ("band_coef", "band_first", "band_of", "mix", "mix_of")
+_LOCAL_BASIS = ("band_coef", "band_first", "band_of", "mix", "mix_of")
 
 
 def _relations(spec: Any, lengths: Lengths) -> None:
@@ -76,8 +76,8 @@ def _relations(spec: Any, lengths: Lengths) -> None:
         _check_octaves(arrays)
     elif binning == EDGES:
         _check_edges(arrays, bins)
-    if check_together(spec, _BAND):
-        _check_band(arrays, numbers, bins, lengths)
+    if check_together(spec, _LOCAL_BASIS):
+        _check_local_basis(arrays, numbers, bins, lengths)
 
 
 def _check(holds: Any, problem: str) -> None:
@@ -87,8 +87,8 @@ def _check(holds: Any, problem: str) -> None:
 
 def _check_blocks(name: str, start: np.ndarray, size: np.ndarray, target: np.ndarray) -> None:
     """Blocks of the sets lie one after the other in `target` and fill it."""
-    starts, one, block_of = np.unique(start, return_index=True, return_inverse=True)
-    unique = size[one]
+    starts, set_index, block_of = np.unique(start, return_index=True, return_inverse=True)
+    unique = size[set_index]
     _check(np.array_equal(unique[block_of], size), f"sets share a block of {name!r} in part only")
     ends = np.cumsum(unique)
     fits = starts[0] == 0 and np.array_equal(starts[1:], ends[:-1]) and ends[-1] == target.size
@@ -128,8 +128,8 @@ def _check_edges(arrays: Any, bins: np.ndarray) -> None:
     _check(np.isfinite(span).all(), "the 'edges' of a set are too far apart")
 
 
-def _check_band(arrays: Any, numbers: Any, bins: np.ndarray, lengths: Lengths) -> None:
-    """The band Φ of splines, and R with Ψ = R Φ: as many bins and powers as the table has."""
+def _check_local_basis(arrays: Any, numbers: Any, bins: np.ndarray, lengths: Lengths) -> None:
+    """The local basis Φ of splines, and R with Ψ = R Φ: the bins and powers of the table."""
     n, powers = lengths["bases"], int(numbers["degree"]) + 1
     _check((bins == lengths["band_bins"]).all(), "'band_coef' has other bins than the table")
     _check(arrays["band_coef"].shape[2] == powers, "'band_coef' has another degree than the table")

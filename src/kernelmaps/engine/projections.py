@@ -115,8 +115,8 @@ def run_in_pieces(
     ends = sorted({X.shape[0] * k // ranges for k in range(ranges + 1)})
     tasks = [(tile, rows) for tile in columns for rows in pairwise(ends)]
 
-    def run(first: int, last: int) -> None:
-        for tile, (start, stop) in tasks[first:last]:
+    def run(begin: int, end: int) -> None:
+        for tile, (start, stop) in tasks[begin:end]:
             write, count = _writer(spec, tile, X, dtype), stop - start
             pieces = max(1, round(count / max_rows))  # of equal size: BLAS is slow on short ones
             ends = [start + count * k // pieces for k in range(pieces + 1)]
@@ -189,7 +189,7 @@ def _hadamard_rows(transform: Any, X: Any, rows: slice, out: np.ndarray, columns
 
     block = X[rows].toarray() if is_sparse(X) else X[rows]
     block = np.ascontiguousarray(block, dtype=out.dtype)
-    workspace = _joint_loops.workspace_for(transform, out.dtype)
+    workspace = _joint_loops.make_workspace(transform, out.dtype)
     _joint_loops.transform_rows(block, transform, workspace, rows.start, out)
 
 

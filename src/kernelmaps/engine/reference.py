@@ -99,10 +99,10 @@ def evaluate_table(table: Table, X: Array, xp: Any, missing: np.ndarray | None =
     piece, u = positions(layout.bins, xp.where(gaps, xp.zeros_like(X), X), xp)
     feature = np.repeat(np.arange(table.n_features), np.diff(layout.column))
     within = np.arange(table.n_columns) - layout.column[feature]
-    feature_, band = _index(xp, feature, X), _index(xp, layout.band[feature], X)
+    feature_, n_stored = _index(xp, feature, X), _index(xp, layout.n_stored[feature], X)
     piece, u = xp.take(piece, feature_, axis=1), xp.take(u, feature_, axis=1)
-    place = _index(xp, within, X) - _gather(xp, _index(xp, layout.values.first, X), piece)
-    stored = (place >= 0) & (place < band)
+    place = _index(xp, within, X) - _gather(xp, _index(xp, layout.values.first_column, X), piece)
+    stored = (place >= 0) & (place < n_stored)
     _, powers, columns = coefficients(layout).shape
     coef = _constant(xp, coefficients(layout).ravel(), X)
     start = piece * (powers * columns) + xp.where(stored, place, xp.zeros_like(place))
@@ -162,13 +162,13 @@ def _uniform_bins(bins: Bins, x: Array, xp: Any) -> tuple[Array, Array]:
 
 def _octave_bins(bins: Bins, x: Array, xp: Any) -> tuple[Array, Array]:
     """Bins of equal width in every octave."""
-    first, count = octaves_of(bins)
+    first_octave, count = octaves_of(bins)
     positive = xp.where(x > 0, x, xp.ones_like(x))
     octave = xp.floor(xp.log2(positive))
     t = (positive / 2.0**octave - 1) * float(count)
     within = xp.clip(xp.floor(t), 0.0, count - 1.0)
     top = float(bins.integers[TOP, 0])
-    return xp.clip((octave - first) * float(count) + within, 0.0, top), t - within
+    return xp.clip((octave - first_octave) * float(count) + within, 0.0, top), t - within
 
 
 def _edge_bins(bins: Bins, x: Array, xp: Any) -> tuple[Array, Array]:

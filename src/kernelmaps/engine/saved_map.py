@@ -62,9 +62,9 @@ class ValueChecks:
         small = fitting and 0 < largest < lower
         if not small and largest <= upper:
             return
-        what = "no value is larger in size than" if small else "values reach the size"
+        problem = "no value is larger in size than" if small else "values reach the size"
         raise ValueError(
-            f"{self._class_name}: {what} {largest:g}, outside the sizes {lower:g} to "
+            f"{self._class_name}: {problem} {largest:g}, outside the sizes {lower:g} to "
             f"{upper:g} for which its results are exact. Divide X by a constant of that order."
         )
 

@@ -284,11 +284,11 @@ def _field_type(record: types.Type, name: str) -> types.Type:
 
 def _python_polynomial(values, piece, u, v):
     size, width = len(values.chunk), len(values.chunk) * len(values.parts)
-    first = piece * width * len(values.powers) + v * size
+    start = piece * width * len(values.powers) + v * size
     total = 0
     for power in reversed(range(len(values.powers))):
-        at = first + power * width
-        total = total * u + values.coef[at : at + size]
+        position = start + power * width
+        total = total * u + values.coef[position : position + size]
     return total
 
 
@@ -303,11 +303,11 @@ def polynomial(typing_context, values, piece, u, part):
         block, piece, u, part = args
         numbers = context.get_getattr(values, "coef")(context, builder, values, block, "coef")
         position = fill_vector(builder, u, kind)
-        at = builder.mul(piece, _COUNT(width * powers))
-        at = builder.add(at, builder.mul(part, _COUNT(kind.size)))
+        start = builder.mul(piece, _COUNT(width * powers))
+        start = builder.add(start, builder.mul(part, _COUNT(kind.size)))
         total = None
         for power in reversed(range(powers)):
-            offset = builder.add(at, _COUNT(width * power))
+            offset = builder.add(start, _COUNT(width * power))
             where = pointer(context, builder, coef, numbers, offset, llvm(kind))
             coefficients = builder.load(where, align=coef.dtype.bitwidth // 8)
             if total is None:

@@ -50,7 +50,7 @@ def zero_at_zero(spec: Spec) -> bool:
     return bool(np.abs(at_zero).max() <= 1e-15 * max(1.0, float(np.abs(at_one).max())))
 
 
-def table_for(spec: Spec, dtype: np.dtype, n_features: int, extent: Extent) -> Table | None:
+def make_table(spec: Spec, dtype: np.dtype, n_features: int, extent: Extent) -> Table | None:
     """The table of an additive spec for data within `extent`; None if the formula is cheaper."""
     if spec.family == "piecewise":
         return stored_table(spec, np.dtype(dtype))
@@ -74,7 +74,7 @@ def _coverage(spec: Spec, extent: Extent, dtype: np.dtype) -> tuple[float, float
     log = CURVES[spec.family].argument == "log"
     low, high = extent.minimum, extent.maximum
     if log:
-        low, high = extent.least, max(abs(low), abs(high))
+        low, high = extent.tiny, max(abs(low), abs(high))
     ends = np.array([[low], [high]])
     if "lower" in spec.arrays:  # each feature's own: they may be of very different size
         ends = np.clip(ends, spec.arrays["lower"], spec.arrays["upper"])
@@ -138,7 +138,7 @@ def _curve_table(
     )
 
 
-def code_table_for(spec: Spec, n_codes: int, n_features: int, budget: int) -> Table | None:
+def make_code_table(spec: Spec, n_codes: int, n_features: int, budget: int) -> Table | None:
     """Look-up table of φ at the codes 0 … n_codes − 1 (uint8 or uint16 input)."""
     table = table_of(spec) if spec.family == "piecewise" else None
     if table is not None and table.binning == CODE:

@@ -165,7 +165,7 @@ def candidates(
     """
     made = []
     for family in list_families(kernel):
-        first = {"kernel": _name_or_kernel(kernel)} if family.takes_kernel else {}
+        kernel_settings = {"kernel": _name_or_kernel(kernel)} if family.takes_kernel else {}
         drawn = "random_state" in _class(family.name)._get_param_names()
         last: dict[str, Any] = {"random_state": random_state} if drawn else {}
         if isinstance(kernel, Exponential) and not family.takes_kernel:
@@ -179,7 +179,7 @@ def candidates(
             continue
         for variant, extra in family.variants if all_variants else family.variants[:1]:
             for size in sizes:
-                settings = {**first, family.size_name: size, **extra, **last}
+                settings = {**kernel_settings, family.size_name: size, **extra, **last}
                 made.append(Candidate(family.name, size, settings, variant))
     return made
 

@@ -54,9 +54,9 @@ def check_targets(y: np.ndarray | None, task: str, owner: str) -> None:
     """Refuse targets with a single value: there is nothing to tell apart."""
     if y is None or len(y) == 0 or not (y == y[0]).all():
         return
-    what = "the same class" if task == "classification" else "the same target"
+    value = "the same class" if task == "classification" else "the same target"
     raise ValueError(
-        f"{owner}: all {len(y)} rows have {what} {y[:1].tolist()[0]!r}, so that there is "
+        f"{owner}: all {len(y)} rows have {value} {y[:1].tolist()[0]!r}, so that there is "
         "nothing to predict. Check the name of the target column."
     )
 

@@ -535,8 +535,8 @@ def _fit_kernels(
 ) -> list[tuple[Kernel, Any]]:
     """Kernels with their widths, each with the scaler of columns that it needs, or None."""
     lowest, pairs = float(np.min(X.data if sparse.issparse(X) else X, initial=0.0)), []
-    of_histograms = ("chi2", "intersection", "exp_chi2", "gaussian")
-    for item in kernels or (_OF_NUMBERS if lowest < 0 else of_histograms):
+    histogram_kernels = ("chi2", "intersection", "exp_chi2", "gaussian")
+    for item in kernels or (_OF_NUMBERS if lowest < 0 else histogram_kernels):
         kernel = get(item)
         base = getattr(kernel, "base", kernel)
         if lowest < 0 and getattr(base, "signed", True) is False:

@@ -58,7 +58,7 @@ def make_frame(rows: Sequence[dict[str, Any]]) -> DataFrame:
     return frame.iloc[order]
 
 
-def tied(a: np.ndarray, b: np.ndarray) -> bool:
+def is_tie(a: np.ndarray, b: np.ndarray) -> bool:
     """Whether the losses of two methods on the same rows differ by no more than their noise.
 
     A tie is a mean difference of at most two standard errors, √(Var(aᵢ − bᵢ) / n), over all
@@ -147,7 +147,7 @@ class Comparison(Tabled):
     def tied(self, a: str, b: str) -> bool:
         """Whether two finished methods differ by a point at most, and by no more than the noise."""
         small = abs(self[a].score - self[b].score) <= LARGEST_TIE
-        return bool(small and tied(self.losses[a], self.losses[b]))
+        return bool(small and is_tie(self.losses[a], self.losses[b]))
 
     def ties(self, *, exact: bool = True) -> list[str]:
         """The best finished method, and those that are tied with it; `exact` ones among them."""
@@ -237,9 +237,9 @@ class Comparison(Tabled):
         score = f"{self.score_name} {use.score:.3f} ± {use.score_std:.3f}"
         sentences = [f"Use {label}: {score}, because {self._reason(label)}.", *self._tie_words()]
         for kind, words in _PEERS.items():
-            of_kind = self.finished[self.finished["kind"] == kind]
-            if kind != use.kind and len(of_kind):
-                sentences.append(f"{words} {self._compare_scores(of_kind.index[0], label)}")
+            rivals = self.finished[self.finished["kind"] == kind]
+            if kind != use.kind and len(rivals):
+                sentences.append(f"{words} {self._compare_scores(rivals.index[0], label)}")
         return sentences
 
     def _reason(self, label: str) -> str:
@@ -274,14 +274,14 @@ class Comparison(Tabled):
 
     def _compare_scores(self, other: str, use: str) -> str:
         """The end of a sentence on another method."""
-        which = f"({other}) " if self[other].kind in ("exact", "sklearn") else ""
+        name = f"({other}) " if self[other].kind in ("exact", "sklearn") else ""
         gap = self[use].score - self[other].score
         words = f"{abs(gap):.3f} {'lower' if gap > 0 else 'higher'}"
-        is_tie = self.tied(use, other)
-        better = self[other].kind == "exact" and gap < 0 and not is_tie
+        ties = self.tied(use, other)
+        better = self[other].kind == "exact" and gap < 0 and not ties
         advice = "; for as many rows as it was fitted to, use it" if better else ""
-        words = "a statistical tie" if is_tie else words
-        return f"{which}has {self[other].score:.3f}, which is {words}{advice}."
+        words = "a statistical tie" if ties else words
+        return f"{name}has {self[other].score:.3f}, which is {words}{advice}."
 
     # ---- tables and files -----------------------------------------------------------------------
 

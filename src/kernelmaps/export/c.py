@@ -372,8 +372,8 @@ def _table_arrays(name: str, layout: Layout) -> str:
     integers = {
         "first_piece": bins.integers[FIRST_PIECE],
         "top": bins.integers[TOP],
-        "band": layout.band,
-        "first": layout.values.first,
+        "n_stored": layout.n_stored,
+        "first": layout.values.first_column,
     }
     reals = {"coef": coefficients(layout)}
     if bins.binning == AFFINE:
@@ -401,12 +401,12 @@ def _locating(name: str, layout: Layout) -> str:
 """
     clip = clip if _clips(bins) else ""
     if kind == LOG2:
-        first, count = octaves_of(bins)
+        first_octave, count = octaves_of(bins)
         return f"""{clip}  {{
     int octave, within;
     double part = (2.0 * frexp(t > 0.0 ? t : 1.0, &octave) - 1.0) * {_number(count)};
     within = (int)part < {count - 1} ? (int)part : {count - 1};
-    b = (octave - 1 - ({first})) * {count} + within;
+    b = (octave - 1 - ({first_octave})) * {count} + within;
     u = part - (double)within;
   }}
 """
@@ -447,7 +447,7 @@ static void {name}_add(int d, double x, double *out)
 {_locating(name, layout)}  piece = {name}_first_piece[d] + b;
 {other}  c = {name}_coef + (long)piece * {powers * columns};
   out += {name}_first[piece];
-  for (j = 0; j < {name}_band[d]; ++j) {{
+  for (j = 0; j < {name}_n_stored[d]; ++j) {{
     double value = c[{(powers - 1) * columns} + j];
     for (k = {powers - 2}; k >= 0; --k) value = value * u + c[k * {columns} + j];
     out[j] += value;
@@ -557,7 +557,7 @@ def _terms(name: str, table: Any) -> str:
     text += _array(f"{name}_cell_start", starts_of(cells), "int")
     text += _array(f"{name}_cells", np.concatenate([np.zeros(0), *cells]))
     text += _array(f"{name}_column", functions.columns, "int")
-    text += _table_add(name, functions.table, f"{name}_band[d]", functions.missing)
+    text += _table_add(name, functions.table, f"{name}_n_stored[d]", functions.missing)
     return text + _SCORES.format(name=name, outputs=len(table.intercept), terms=len(terms))
 
 

@@ -282,8 +282,8 @@ def _additive_scores(xp: Trace, model: Any, X: Any) -> Traced:
         return evaluate(spec, X, xp=xp) @ weights.reshape(-1, len(offset)) + offset.astype(X.dtype)
     table, offset = model.terms_table()
     terms = evaluate_table(table, X, xp)
-    by_feature = xp.reshape(terms, (X.shape[0], table.n_features, len(offset)))
-    return xp.sum(by_feature, axis=1) + offset.astype(X.dtype)
+    feature_terms = xp.reshape(terms, (X.shape[0], table.n_features, len(offset)))
+    return xp.sum(feature_terms, axis=1) + offset.astype(X.dtype)
 
 
 def _map_rows(xp: Trace, model: Any, X: Traced) -> Traced:

@@ -25,10 +25,10 @@ def _operator(op: str, result: Any = None) -> tuple[Any, Any]:
     def forward(self: Traced, other: Any) -> Traced:
         return self.trace.binary(op, self, other, result)
 
-    def reflected(self: Traced, other: Any) -> Traced:
+    def reverse(self: Traced, other: Any) -> Traced:
         return self.trace.binary(op, other, self, result)
 
-    return forward, reflected
+    return forward, reverse
 
 
 class Traced:
@@ -128,9 +128,9 @@ class Trace:
         key = key if isinstance(key, tuple) else (key,)
         used = sum(item is not None and item is not Ellipsis for item in key)
         fill = (slice(None),) * (x.ndim - used)
-        at = next((i for i, item in enumerate(key) if item is Ellipsis), len(key))
+        position = next((i for i, item in enumerate(key) if item is Ellipsis), len(key))
         axis = 0
-        for item in (*key[:at], *fill, *key[at + 1 :]):
+        for item in (*key[:position], *fill, *key[position + 1 :]):
             if item is None:
                 shape = (*x.shape[:axis], 1, *x.shape[axis:])
                 x = self.node("Unsqueeze", [x, np.array([axis])], shape, x.dtype)
@@ -191,14 +191,14 @@ class Trace:
         return self.node("Gather", [x, indices], shape, x.dtype, axis=axis)
 
     def concat(self, arrays: Sequence[Any], *, axis: int) -> Traced:
-        first = next(item for item in arrays if isinstance(item, Traced))
+        traced = next(item for item in arrays if isinstance(item, Traced))
         size = sum(item.shape[axis] for item in arrays)
-        shape = (*first.shape[:axis], size, *first.shape[axis + 1 :])
-        return self.node("Concat", list(arrays), shape, first.dtype, axis=axis)
+        shape = (*traced.shape[:axis], size, *traced.shape[axis + 1 :])
+        return self.node("Concat", list(arrays), shape, traced.dtype, axis=axis)
 
     def stack(self, arrays: Sequence[Any], *, axis: int) -> Traced:
-        first = next(item for item in arrays if isinstance(item, Traced))
-        axis = axis % (first.ndim + 1)
+        traced = next(item for item in arrays if isinstance(item, Traced))
+        axis = axis % (traced.ndim + 1)
         key = (*(slice(None),) * axis, None)
         return self.concat([self.index(item, key) for item in arrays], axis=axis)
 

@@ -147,10 +147,10 @@ def to_sql(
     if columns is None:
         columns = [column.name for column in predictor.reader.columns if column.kind != "left out"]
     path, carried = ([n] if isinstance(n, str) else list(n or ()) for n in (table, columns))
-    for what, names in (("table", path), ("columns", carried)):
+    for argument, names in (("table", path), ("columns", carried)):
         valid = all(isinstance(name, str) and name and "\0" not in name for name in names)
         if not (names and valid):
-            raise ValueError(f"to_sql: {what} must hold names, got {names!r}.")
+            raise ValueError(f"to_sql: {argument} must hold names, got {names!r}.")
     select = _Statement(predictor, _DIALECTS[dialect], path, carried).select(terms)
     return "\n".join([*_remarks(predictor, dialect), select])
 
@@ -463,7 +463,7 @@ class _Statement:
         book, x = self.predictor.books[j], self.inputs[j]
         if book.kind == "number":
             return [_curve(x, piece, k) for k in range(len(piece.missing))]
-        texts = [[*map(_real, of_code)] for of_code in piece.values_at(book.numbers_of_codes)]
+        texts = [[*map(_real, row)] for row in piece.values_at(book.numbers_of_codes)]
         keys, key = _level_keys(book, j in self.numbers), self.numbers.get(j, x)
         if not book.is_large:
             return [

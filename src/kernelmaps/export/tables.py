@@ -58,14 +58,14 @@ def _all_tables(model: Any, step: Any, X: Any, exposure: Any) -> dict[str, Any]:
 
     predictor = fitted_predictor(model, "write_tables")
     tables = model.to_tables(step, X, exposure=exposure)
-    first = next(iter(tables.values()))
+    table = next(iter(tables.values()))
     data: dict[str, Any] = {"effect": predictor.intercept}
     if len(predictor.intercept) > 1:
         data = {predictor.output_head: predictor.output_names} | data
     if predictor.fitted_loss.has_ratios:
         data["relativity"] = np.exp(predictor.intercept)
     data["standard_error"] = predictor.posterior.intercept_errors
-    data["exposure"] = first["exposure"].sum() / len(predictor.intercept)
+    data["exposure"] = table["exposure"].sum() / len(predictor.intercept)
     for frame in tables.values():
         for name in frame.select_dtypes(exclude="number"):
             frame[name] = [printable(str(label)) for label in frame[name]]
@@ -87,5 +87,5 @@ def _join_tables(tables: dict[str, Any]) -> Any:
             names |= dict(zip(heads, (shown, f"second {shown}")))
         frames.append(frame.rename(columns=names).assign(term=name))
     joined = pd.concat(frames)
-    first = [name for name in ("term", "band or level", "second band or level") if name in joined]
-    return joined[[*first, *joined.columns.difference(first, sort=False)]]
+    keys = [name for name in ("term", "band or level", "second band or level") if name in joined]
+    return joined[[*keys, *joined.columns.difference(keys, sort=False)]]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._util.compiling import interpreted, make_read_only
+from .._util.compiling import is_interpreted, make_read_only
 from .._util.devices import is_foreign, namespace_of
 from .._util.threads import BLOCK_BYTES, row_blocks, run_in_threads
 from .base import Kernel, Rows, sums_over_features
@@ -65,7 +65,7 @@ class AdditiveKernel(Kernel):
         return False
 
     def _gram(self, X: Rows, Y: Rows | None, n_jobs: int | None) -> np.ndarray:
-        if self._code is None or interpreted():
+        if self._code is None or is_interpreted():
             return _component_sums(self.component, X, Y, n_jobs)
         return compiled_sums(self._code, self._parameter, X, Y, n_jobs)
 

@@ -285,10 +285,10 @@ def _jensen_shannon_component(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     small, large = xp.minimum(x, y), xp.maximum(x, y)
     ratio = small / large
     log1p_ratio = xp.log1p(ratio)
-    some = ratio > float(np.finfo(np.float64).tiny)
+    has_ratio = ratio > float(np.finfo(np.float64).tiny)
     # A difference of logarithms has fewer digits: only where the ratio itself has none.
-    safe = xp.where(some, ratio, xp.ones_like(ratio))
-    logarithm = xp.where(some, xp.log(safe), xp.log(small) - xp.log(large))
+    safe = xp.where(has_ratio, ratio, xp.ones_like(ratio))
+    logarithm = xp.where(has_ratio, xp.log(safe), xp.log(small) - xp.log(large))
     return (large * log1p_ratio + small * (log1p_ratio - logarithm)) / (2 * log(2))
 
 

@@ -106,7 +106,7 @@ def get(kernel: str | Kernel | Callable | list | tuple) -> Kernel:
             f"(also {', '.join(f'{a} = {b}' for a, b in _ALIASES.items())})."
         )
     if isinstance(kernel, list | tuple):
-        return PerFeature(tuple(cast(AdditiveKernel, get(one)) for one in kernel))
+        return PerFeature(tuple(cast(AdditiveKernel, get(item)) for item in kernel))
     if callable(kernel) and not isinstance(kernel, type):
         return Additive(kernel)
     raise TypeError(
@@ -134,14 +134,14 @@ def _describe_kernel(kernel: Any) -> dict[str, Any]:
     if isinstance(kernel, Exponential):
         return {"exponential": kernel.gamma, "base": _describe_kernel(kernel.base)}
     if isinstance(kernel, PerFeature):
-        return {"per_feature": [_describe_kernel(one) for one in kernel.kernels]}
+        return {"per_feature": [_describe_kernel(item) for item in kernel.kernels]}
     name = getattr(kernel, "name", None)
     registered = KNOWN.get(name) if isinstance(name, str) else None
     if isinstance(kernel, HomogeneousKernel):
         if registered == kernel.replace(gamma=1.0, signed=False):
             return {"kernel": name, "gamma": kernel.gamma, "signed": kernel.signed}
     elif isinstance(registered, type) and type(kernel) is registered and is_dataclass(kernel):
-        return {"kernel": name} | {one.name: getattr(kernel, one.name) for one in fields(kernel)}
+        return {"kernel": name} | {item.name: getattr(kernel, item.name) for item in fields(kernel)}
     raise TypeError(
         f"{kernel!r} has no name that it could be found by: use a kernel of the library, or "
         "register its class (kernelmaps.kernels.register)."
@@ -170,7 +170,7 @@ def _from_description(entry: Any, depth: int = 0) -> Kernel:
     if set(entry) == {"exponential", "base"}:
         return Exponential(_from_description(entry["base"], depth + 1), entry["exponential"])
     if set(entry) == {"per_feature"} and isinstance(entry["per_feature"], list):
-        parts = [_from_description(one, depth + 1) for one in entry["per_feature"]]
+        parts = [_from_description(item, depth + 1) for item in entry["per_feature"]]
         return PerFeature(cast(tuple[AdditiveKernel, ...], tuple(parts)))
     name = entry.get("kernel")
     registered = KNOWN.get(name) if isinstance(name, str) else None

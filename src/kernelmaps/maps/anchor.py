@@ -283,8 +283,8 @@ class AnchorMap(AdditiveMap):
         check_is_fitted(self)
         if getattr(self, "_certificate", None) is None:
             table, (anchors, left_out, lower, upper) = table_of(self.spec_), self._group_by_set()
-            first = np.unique(table.set_of, return_index=True)[1]
-            kernels_of = [self.kernel_.feature(d) for d in first]
+            set_features = np.unique(table.set_of, return_index=True)[1]
+            kernels_of = [self.kernel_.feature(d) for d in set_features]
             # Values below the range take the row of its end, which the certificate has to cover.
             above = np.array([kernel.non_negative for kernel in kernels_of])
             zero = np.where(above, np.minimum(lower, 0.0), lower)
@@ -375,24 +375,24 @@ class AnchorMap(AdditiveMap):
             margin = _MARGIN * (high - low)
             low, high = np.maximum(low - margin, np.minimum(low, 0)), high + margin
         low, high = self._range((low, high))
-        few = self._few_values(X)
-        features = [self._space(d, low[d], high[d], few.get(d)) for d in range(X.shape[1])]
-        exact = {d for d, values in few.items() if len(values) <= _EXACT_VALUES}
+        few_values = self._few_values(X)
+        features = [self._space(d, low[d], high[d], few_values.get(d)) for d in range(X.shape[1])]
+        exact = {d for d, values in few_values.items() if len(values) <= _EXACT_VALUES}
         return features, (low, high), [1.0 if d in exact else self.energy for d in range(len(low))]
 
     def _few_values(self, X: Any) -> dict[int, np.ndarray]:
         """Features with few values, and these: the trivial cover of section 3.2."""
         if self.anchors != "auto" or not (self.n_neighbors == 1 or self._is_linear):
             return {}  # averages of several neighbours would not tell few values apart
-        n, few = X.shape[0], np.arange(X.shape[1])
+        n, candidates = X.shape[0], np.arange(X.shape[1])
         for n_rows in (10 * self.n_anchors, 200 * self.n_anchors, n):  # most are ruled out by some
-            sample = X[np.ix_(evenly_spaced(n, n_rows), few)]
+            sample = X[np.ix_(evenly_spaced(n, n_rows), candidates)]
             values = column_values(sparse.csc_matrix(sample) if sparse.issparse(X) else sample)[0]
             is_few = [len(v) <= min(self.n_anchors, n // 2) for v in values]
-            few = few[is_few]
-            if len(few) == 0:
+            candidates = candidates[is_few]
+            if len(candidates) == 0:
                 return {}
-        return dict(zip(few.tolist(), compress(values, is_few), strict=True))
+        return dict(zip(candidates.tolist(), compress(values, is_few), strict=True))
 
     def _space(self, d: int, low: float, high: float, values: np.ndarray | None) -> np.ndarray:
         """Anchors that divide the range of a feature, or are its few values."""
@@ -622,7 +622,7 @@ def certify(
             measured=measured,
         )
         certificates.append(certificate)
-    return max(certificates, key=lambda one: one.bound)
+    return max(certificates, key=lambda item: item.bound)
 
 
 def _one_per_shape(
@@ -653,8 +653,8 @@ def _borders(table: Table, s: int) -> np.ndarray:
 def _reach(anchors: np.ndarray, cuts: np.ndarray) -> float:
     """Largest distance from a value to one of the anchors that it is mapped with."""
     n_nearest = len(anchors) - (len(cuts) - 1) + 1  # neighbours: bins are anchors − neighbours + 1
-    first, last = anchors[: len(cuts) - 1], anchors[n_nearest - 1 :]
-    return float(max(np.max(cuts[1:] - first), np.max(last - cuts[:-1]), 0.0))
+    lowest, highest = anchors[: len(cuts) - 1], anchors[n_nearest - 1 :]
+    return float(max(np.max(cuts[1:] - lowest), np.max(highest - cuts[:-1]), 0.0))
 
 
 def _cell_bound(
@@ -673,10 +673,10 @@ def _cell_bound(
     for rows in row_blocks(len(low), 8 * 8 * len(low)):
         corners = [a[rows] @ b.T for a in (left, right) for b in (left, right)]
         lowest, highest = np.minimum.reduce(corners), np.maximum.reduce(corners)
-        under = kernel.component(low[rows, None], low[None, :])
-        over = kernel.component(high[rows, None], high[None, :])
-        bound = max(bound, float(np.max(over - lowest)), float(np.max(highest - under)))
-        errors = np.abs(corners[0] - under), np.abs(corners[3] - over)
+        low_gram = kernel.component(low[rows, None], low[None, :])
+        high_gram = kernel.component(high[rows, None], high[None, :])
+        bound = max(bound, float(np.max(high_gram - lowest)), float(np.max(highest - low_gram)))
+        errors = np.abs(corners[0] - low_gram), np.abs(corners[3] - high_gram)
         measured = max(measured, float(np.max(errors)))
     return bound, measured
 

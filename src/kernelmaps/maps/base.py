@@ -483,9 +483,9 @@ class AdditiveMap(MapOfDomain):
 
 def additive_names(names: np.ndarray, kernel: Any, widths: np.ndarray) -> list[str]:
     """Names of the columns of each feature: the feature, its kernel and a number."""
-    of_feature = getattr(kernel, "feature", lambda d: kernel)
+    feature_kernel = getattr(kernel, "feature", lambda d: kernel)
     return [
-        f"{name}_{getattr(of_feature(d), 'name', 'phi')}_{j}"
+        f"{name}_{getattr(feature_kernel(d), 'name', 'phi')}_{j}"
         for d, (name, width) in enumerate(zip(names, widths, strict=True))
         for j in range(width)
     ]

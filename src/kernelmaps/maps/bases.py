@@ -12,7 +12,7 @@ at the knots is 1 + (n − 1) min(x, y) for x scaled to [0, 1].
 
 Ψ(0) = 0, which keeps sparse data sparse, is had by Ψ(x) − Ψ(0).  (Dropping the functions that do
 not vanish at 0, as the paper suggests, leaves nothing near 0 for p > 1.)  As Σ_i Φ_i = 1, this is
-again linear in the band: Ψ(x) − Ψ(0) = D_d^{-T} (I − Φ(0) 1^T) Φ(x).
+again linear in Φ: Ψ(x) − Ψ(0) = D_d^{-T} (I − Φ(0) 1^T) Φ(x).
 
 **Trigonometric.** {cos nπt, sin nπt} are orthogonal on [−1, 1], and so are their derivatives, all
 of the same norm once divided by n^d: with Ψ_n = {cos(nπt), sin(nπt)}/n^d,
@@ -66,7 +66,7 @@ from scipy.interpolate import BSpline
 from scipy.special import factorial
 
 from .._util.arguments import argument_error, check_choice, check_count, check_flag
-from .._util.compiling import interpreted
+from .._util.compiling import is_interpreted
 from .._util.schema import array
 from .._util.sparse import dense
 from ..engine import Spec
@@ -146,7 +146,7 @@ class SplineMap(AdditiveMap):
         if out is not None:
             raise ValueError("SplineMap: out= cannot be used with sparse_output=True.")
         self._check_domain(X)
-        return _stored_band(self.spec_, X, self.n_jobs)
+        return _write_basis(self.spec_, X, self.n_jobs)
 
     def _learn(self, X: Any) -> Spec:
         n, p = self._check_parameters()
@@ -173,14 +173,14 @@ class SplineMap(AdditiveMap):
         mix_of: np.ndarray,
         zero: bool,
     ) -> Spec:
-        """The table of Ψ, and with it the band Φ that training and prediction work on."""
+        """The table of Ψ, and with it the local basis Φ that training and prediction work on."""
         n, p = self.n_bases, self.degree
         extend = self.out_of_domain == "extrapolate"
         taps = _extend_ends(block) if extend else block
-        first = np.clip(np.arange(n - p + 2 * extend) - extend, 0, n - p - 1).astype(np.int32)
-        sparse_band = self.order == 0 and not zero
+        start = np.clip(np.arange(n - p + 2 * extend) - extend, 0, n - p - 1).astype(np.int32)
+        stores_basis = self.order == 0 and not zero
         shared, index = np.unique(mix_of, return_inverse=True)
-        dense = [taps if sparse_band else _mix(taps, first, self.mix_[m], n) for m in shared]
+        dense = [taps if stores_basis else _mix(taps, start, self.mix_[m], n) for m in shared]
         low, high = ends.T
         width = (high - low) / (n - p)
         table = Table.build(
@@ -191,21 +191,21 @@ class SplineMap(AdditiveMap):
             origin=low - extend * width,
             resolution=1 / width,
             width=np.full(len(ends), n),
-            first=[first if sparse_band else np.zeros_like(first)] * len(dense),
+            first=[start if stores_basis else np.zeros_like(start)] * len(dense),
             clip_low=None if extend else low,
             clip_high=None if extend else high,
             shared=np.ravel(index),
             zero_at_zero=zero,
         )
         spec = spec_of(table)
-        band = {
+        basis = {
             "band_coef": taps[None],
-            "band_first": first,
+            "band_first": start,
             "band_of": np.zeros(len(ends), np.int32),
             "mix": self.mix_,
             "mix_of": mix_of.astype(np.int32),
         }
-        return Spec("piecewise", {**spec.arrays, **band}, spec.numbers)
+        return Spec("piecewise", {**spec.arrays, **basis}, spec.numbers)
 
     def _check_parameters(self) -> tuple[int, int]:
         n = check_count(self, "n_bases", self.n_bases)
@@ -254,21 +254,21 @@ def _basis_at(edges: np.ndarray, block: np.ndarray, x: float, n: int) -> np.ndar
     return phi
 
 
-def _mix(block: np.ndarray, first: np.ndarray, mix: np.ndarray, n: int) -> np.ndarray:
+def _mix(block: np.ndarray, first_column: np.ndarray, mix: np.ndarray, n: int) -> np.ndarray:
     """Coefficients of R Φ, dense in the columns."""
     out = np.empty((*block.shape[:2], n))
-    for b, start in enumerate(first):
+    for b, start in enumerate(first_column):
         out[b] = block[b] @ mix[:, start : start + block.shape[2]].T
     return out
 
 
-def _stored_band(spec: Spec, X: Any, n_jobs: int | None) -> sparse.csr_matrix:
-    """CSR of the band: every value of X becomes degree + 1 stored columns."""
+def _write_basis(spec: Spec, X: Any, n_jobs: int | None) -> sparse.csr_matrix:
+    """CSR of the local basis: every value of X becomes degree + 1 stored columns."""
     from ..engine.apply import apply, stored_columns
     from ..engine.outputs import note_path, output_dtype
 
     X = dense(X)
-    if interpreted():
+    if is_interpreted():
         return sparse.csr_matrix(apply(spec, X))
     dtype = output_dtype(X.dtype)
     table = stored_table(spec, dtype)
@@ -276,7 +276,7 @@ def _stored_band(spec: Spec, X: Any, n_jobs: int | None) -> sparse.csr_matrix:
     indptr = np.arange(n + 1, dtype=np.int64) * d
     features = np.tile(np.arange(d, dtype=np.int32), n)
     data = np.ascontiguousarray(X, dtype=dtype).ravel()
-    note_path("table:band")
+    note_path("table:basis")
     return stored_columns(table, data, features, indptr, n_jobs)
 
 

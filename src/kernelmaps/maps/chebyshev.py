@@ -156,12 +156,12 @@ def _mass_by_size(X: Any, low: float, high: float) -> tuple[sparse.csr_matrix, n
     sample.eliminate_zeros()
     masses = np.abs(sample.data)
     width = np.log(2) / _BINS_PER_OCTAVE
-    first = np.floor(np.log(low) / width)
-    bins = (np.floor(np.log(masses) / width) - first).astype(np.int64)
-    count = int(np.floor(np.log(high) / width) - first) + 1
+    lowest = np.floor(np.log(low) / width)
+    bins = (np.floor(np.log(masses) / width) - lowest).astype(np.int64)
+    count = int(np.floor(np.log(high) / width) - lowest) + 1
     # The best scale does not depend on the unit: sums and squares of masses shall not overflow.
     profile = sparse.csr_matrix((masses / high, bins, sample.indptr), shape=(len(rows), count))
-    return profile, (first + np.arange(count) + 0.5) * width
+    return profile, (lowest + np.arange(count) + 0.5) * width
 
 
 _DEPTH = 25.0  # a certificate's grid in log x reaches down to e^-25 of the largest value

@@ -34,9 +34,9 @@ def codes_of(feature_map: Any, codes: Codes, owner: str) -> Any:
         The estimator, for messages.
     """
     if not hasattr(feature_map, "check_codes"):
-        what = "None" if feature_map is None else f"a {type(feature_map).__name__}"
+        kind = "None" if feature_map is None else f"a {type(feature_map).__name__}"
         raise TypeError(
-            f"{owner}: X holds codes of an AnchorMap, but feature_map is {what}. Pass the fitted "
+            f"{owner}: X holds codes of an AnchorMap, but feature_map is {kind}. Pass the fitted "
             f"AnchorMap that encoded them as feature_map."
         )
     try:

@@ -169,7 +169,7 @@ def draw_fourier(
     if sampling == "structured" and n_features <= _BIASED_LENGTH:
         sampling = "orthogonal"
     if sampling == "structured":
-        operator = spectrum.structured(n, n_features)
+        operator = spectrum.draw_structured(n, n_features)
         spectrum.check_fits(operator.arrays["gains"], dtype)
         return fourier_spec(operator, phases)
     frequencies = getattr(spectrum, sampling)(n, n_features)
@@ -201,7 +201,7 @@ class FrequencySampler:
         rows = np.concatenate([np.swapaxes(bases, 1, 2).reshape(-1, d), last])
         return rows * self._radii(n, d)[:, None]
 
-    def structured(self, n: int, d: int) -> Spec:
+    def draw_structured(self, n: int, d: int) -> Spec:
         """The same as products of signs and Hadamard matrices."""
         p = power_of_two(d)
         blocks = -(-n // p)
@@ -395,8 +395,8 @@ def _descend(
         residual += cosines @ a**2
         excess = _DIAGONAL**2 * (np.sum(a**2) - 1)
         value = float(residual @ residual + excess * (np.sum(a**2) - 1))
-        by_frequency = -scale * (apart.T @ (residual[:, None] * np.sin(angles))) * a**2
-        gradient = [by_frequency.ravel(), 2 * a * (residual @ cosines + excess)]
+        frequency_gradient = -scale * (apart.T @ (residual[:, None] * np.sin(angles))) * a**2
+        gradient = [frequency_gradient.ravel(), 2 * a * (residual @ cosines + excess)]
         return value / 2, np.concatenate(gradient).astype(np.float64)
 
     start = np.append(matrix / scale, np.maximum(amplitudes, _LEAST_AMPLITUDE))
@@ -592,8 +592,8 @@ class CompressiveFourierMap(JointMap):
         check_choice(self, "projection", self.projection, METHODS)
         rng, dtype = generator(self.random_state), output_dtype(X.dtype)
         projection = draw_orthoprojector(self.projection, m, d, rng, dtype)
-        by_rule = isinstance(self.sigma, str) and isinstance(self.kernel, str)
-        rows = apply(projection, X, n_jobs=self.n_jobs) if by_rule else X
+        has_rule = isinstance(self.sigma, str) and isinstance(self.kernel, str)
+        rows = apply(projection, X, n_jobs=self.n_jobs) if has_rule else X
         self.kernel_ = resolve_kernel("CompressiveFourierMap", self.kernel, self.sigma, rows, rng)
         if not getattr(self.kernel_, "isotropic", False):
             raise ValueError(
@@ -724,18 +724,18 @@ class ExponentialMap(JointMap):
         columns = check_count(self, "n_components", self.n_components)
         rng = generator(self.random_state)
         self.additive_map_ = clone(self._first_stage()).fit(X)
-        first = self.additive_map_.spec_
-        base = getattr(self.additive_map_, "kernel_", None) or MapKernel(first)
+        base_spec = self.additive_map_.spec_
+        base = getattr(self.additive_map_, "kernel_", None) or MapKernel(base_spec)
         self.gamma_ = self._resolve_gamma(base, X, rng)
         self.kernel_ = Exponential(base, self.gamma_)
         advice = "Let gamma follow the data: gamma='local'."
         warn_if_degenerate("ExponentialMap", self.kernel_, X, advice)
-        self.stage_kernel_ = Exponential(MapKernel(first), self.gamma_)
+        self.stage_kernel_ = Exponential(MapKernel(base_spec), self.gamma_)
         gaussian = Gaussian(sigma=float(np.sqrt(0.5 / self.gamma_)))  # ω ~ N(0, 2γ)
         sampling = "structured" if self.sampling == "auto" else self.sampling
         width, dtype = self.additive_map_._n_features_out, output_dtype(X.dtype)
         random = draw_fourier(self, gaussian, columns, width, rng, dtype, sampling)
-        return Spec("chain", parts=(first, random))
+        return Spec("chain", parts=(base_spec, random))
 
     def _first_stage(self) -> AdditiveMap:
         if self.additive_map is None:

@@ -33,7 +33,7 @@ from .._util.schema import array, number
 from .._util.sparse import dense
 from .._util.threads import evenly_spaced, limit_blas, row_blocks, rows_per_thread, run_in_threads
 from ..certificate import Certificate
-from ..design.problem import has_kink
+from ..design.approximation import has_kink
 from ..engine import Spec
 from ..engine.families import waves_arrays
 from .base import AdditiveMap
@@ -102,7 +102,7 @@ class Series(NamedTuple):
         weights = 0.5 * cosines @ (quadrature[:, None] * signature)
         return orders * spacing, np.maximum(np.where(orders == 0, 1.0, 2.0) * weights, 0.0)
 
-    def best(self, pairs: np.ndarray) -> tuple[float, Cosines]:
+    def find_best(self, pairs: np.ndarray) -> tuple[float, Cosines]:
         """The period with the smallest worst error of the pairs, and its series.
 
         The error has several minima over the period, so that all of its range is searched. A
@@ -112,9 +112,9 @@ class Series(NamedTuple):
             return 2 * np.pi, self.expand(2 * np.pi)
         sizes = range(self.columns, max(0, self.columns - _SIZES), -1)
         candidates = [self._replace(columns=size) for size in sizes]
-        refined = [(*one._refine(pairs), one) for one in candidates]
-        _, period, one = min(refined, key=lambda item: item[0])
-        return period, one.expand(period)
+        refined = [(*series._refine(pairs), series) for series in candidates]
+        _, period, series = min(refined, key=lambda item: item[0])
+        return period, series.expand(period)
 
     def _refine(self, pairs: np.ndarray) -> tuple[float, float]:
         """Smallest worst error of the pairs, and its period."""
@@ -145,19 +145,19 @@ def pair_weights(X: Any, gamma: float, n_jobs: int | None = None) -> np.ndarray:
     logs = np.log(np.where(size > 0, size, size.max()))
     logs -= logs.max()
     roots = np.sign(values) * np.exp(0.5 * gamma * logs)  # a value of zero counts for nothing
-    first, second = np.triu_indices(len(values))
+    left, right = np.triu_indices(len(values))
     # Log-ratios that no pair has would only be zeros to fill in.
     width = min(int(np.ptp(logs, axis=0).max() / _LAGS[1]) + 2, len(_LAGS))
     parts = []
-    for some in row_blocks(len(first), 8 * values.shape[1], _BLOCK_BYTES):
-        apart = np.abs(logs[first[some]] - logs[second[some]]) / _LAGS[1]
+    for rows in row_blocks(len(left), 8 * values.shape[1], _BLOCK_BYTES):
+        apart = np.abs(logs[left[rows]] - logs[right[rows]]) / _LAGS[1]
         place = np.minimum(apart.astype(np.intp), width - 2)
-        amount, share = roots[first[some]] * roots[second[some]], np.minimum(apart - place, 1.0)
+        amount, share = roots[left[rows]] * roots[right[rows]], np.minimum(apart - place, 1.0)
         length = len(place) * width
         positions = (place + np.arange(0, length, width)[:, None]).ravel()
         weights = np.bincount(positions, (amount * (1 - share)).ravel(), length)
         parts.append(weights + np.bincount(positions + 1, (amount * share).ravel(), length))
-    table = np.concatenate(parts).reshape(len(first), -1)
+    table = np.concatenate(parts).reshape(len(left), -1)
     return table[:, : 1 + int(np.flatnonzero(table.any(axis=0)).max())]
 
 
@@ -275,7 +275,7 @@ class HomogeneousMap(AdditiveMap):
         with limit_blas(1):  # matrices are small: threads of BLAS would only wait, and busily
             series = Series(kernel, columns)
             if self.period == "auto":
-                self.period_, cosines = series.best(pair_weights(X, kernel.gamma, self.n_jobs))
+                self.period_, cosines = series.find_best(pair_weights(X, kernel.gamma, self.n_jobs))
             else:
                 check_positive(self, "period", self.period, "a positive number or 'auto'")
                 self.period_ = float(self.period)

@@ -50,19 +50,19 @@ def count_pairs(
     so at the time of each set of `events`, which end at `event_ends`. `ranks` has that of each row,
     and the lowest one of its stratum. `tree` holds sums of weights by rank (Fenwick 1994).
     """
-    at, first = 0, 0
+    next_row, begin = 0, 0
     for t in range(ends.size):
-        while at < ends[t]:
-            _add(tree, ranks[rows[at], 0], signs[at] * weight[rows[at]])
-            at += 1
-        last = event_ends[t]
-        for k in range(first, last):  # those of the same time are in no pair
+        while next_row < ends[t]:
+            _add(tree, ranks[rows[next_row], 0], signs[next_row] * weight[rows[next_row]])
+            next_row += 1
+        end = event_ends[t]
+        for k in range(begin, end):  # those of the same time are in no pair
             _add(tree, ranks[events[k], 0], -weight[events[k]])
-        for k in range(first, last):
+        for k in range(begin, end):
             i = events[k]
             below = _sum_below(tree, ranks[i, 0])
             totals[0] += weight[i] * (below - _sum_below(tree, ranks[i, 1]))
             totals[1] += weight[i] * (_sum_below(tree, ranks[i, 0] + 1) - below)
-        for k in range(first, last):
+        for k in range(begin, end):
             _add(tree, ranks[events[k], 0], weight[events[k]])
-        first = last
+        begin = end

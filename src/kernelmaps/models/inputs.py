@@ -25,14 +25,14 @@ _SECONDS = 3e-5
 
 def refuse_training_on_gpu(owner: Any, call: str, X: Any, y: Any, weights: Any = None) -> None:
     """Refuse arrays on a GPU: training runs on the processor, and nothing is copied silently."""
-    what = f"{type(owner).__name__}.{call}"
+    method = f"{type(owner).__name__}.{call}"
     advice = (
         "Train on rows in ordinary memory (X.cpu().numpy() of a torch tensor); "
         "decision_function and predict take rows where they are."
     )
-    refuse_gpu_array(X, what, advice)
-    refuse_gpu_array(y, what, "Pass y.cpu().numpy() of a torch tensor.", "y")
-    refuse_gpu_array(weights, what, "Pass them as NumPy.", "sample_weight")
+    refuse_gpu_array(X, method, advice)
+    refuse_gpu_array(y, method, "Pass y.cpu().numpy() of a torch tensor.", "y")
+    refuse_gpu_array(weights, method, "Pass them as NumPy.", "sample_weight")
 
 
 def targets_of(owner: Any, y: Any, n: int) -> np.ndarray:
@@ -53,8 +53,8 @@ def targets_of(owner: Any, y: Any, n: int) -> np.ndarray:
         try:
             assert_all_finite(y, input_name="y")
         except ValueError as error:
-            at = int(np.argmin(np.isfinite(y)))
-            raise ValueError(f"{name}: {error} (row {at}). Leave such rows out.") from None
+            row = int(np.argmin(np.isfinite(y)))
+            raise ValueError(f"{name}: {error} (row {row}). Leave such rows out.") from None
     if len(y) != n:
         raise ValueError(
             f"{name}: found input variables with inconsistent numbers of samples: X has {n} rows, "
@@ -95,13 +95,13 @@ def real_targets(
     try:
         numbers = y.astype(np.float64)
     except (TypeError, ValueError) as error:
-        at = next(k for k, item in enumerate(y.tolist()) if not _is_number(item))
+        row = next(k for k, item in enumerate(y.tolist()) if not _is_number(item))
         raise ValueError(
-            f"{owner}: Unknown label type: y must be numbers ({error}): {place(at)}."
+            f"{owner}: Unknown label type: y must be numbers ({error}): {place(row)}."
         ) from None
     if not np.isfinite(numbers).all():
-        at = int(np.argmin(np.isfinite(numbers)))
-        raise ValueError(f"{owner}: y contains NaN or infinity: {place(at)}.")
+        row = int(np.argmin(np.isfinite(numbers)))
+        raise ValueError(f"{owner}: y contains NaN or infinity: {place(row)}.")
     return numbers
 
 

@@ -74,7 +74,7 @@ class LossTotals(NamedTuple):
     null: float
     base: float
 
-    def scaled(self, factor: float) -> LossTotals:
+    def scale(self, factor: float) -> LossTotals:
         return LossTotals(*(factor * item for item in self))
 
     def __add__(self, other: Any) -> LossTotals:
@@ -142,8 +142,8 @@ class Loss:
     dual_rules: ClassVar[DualRules | None] = None  # of additive SVMs; None for a loss of GAMs alone
     dispersion = cast("float | None", None)  # φ of exp(−ℓ/φ) where that is known; else estimated
     for_gam = True  # whether GAMs have it: exp(−ℓ/φ) is a likelihood, or nearly
-    of_labels = False  # whether y is ±1
-    of_times = False  # whether y says if the time of a row ended with an event
+    has_labels = False  # whether y is ±1
+    has_times = False  # whether y says if the time of a row ended with an event
     has_kinks = False  # whether the derivative jumps: see `Hinges`
     svm_factor = 1.0  # the loss of SVMs is so many times ℓ: (y − f)², but ½(y − f)² of GAMs
     # Largest second derivative of ℓ. Of a loss with kinks, the jump of its derivative: a second
@@ -381,8 +381,8 @@ class Loss:
         """Sums over rows, those of weight zero left out; `constant` is the best constant score."""
         rows = weight > 0
         y, weight, offset = y[rows], weight[rows], offset[rows]
-        of_rows = self.saturated_value(y), self.value(y, constant + offset), self.base_measure(y)
-        return LossTotals(float(weight.sum()), *(float(weight @ item) for item in of_rows))
+        row_values = self.saturated_value(y), self.value(y, constant + offset), self.base_measure(y)
+        return LossTotals(float(weight.sum()), *(float(weight @ item) for item in row_values))
 
     def couple_rows(self, problem: NormalEquations, point: Any) -> NormalEquations:
         """The working problem at a point, with the second derivatives by the scores of two rows."""
@@ -550,7 +550,7 @@ class LogLoss(Loss):
         _log_loss, _log_loss_conjugate, _log_loss_step, _log_odds
     )
     family, link, dispersion = "binomial", "logit", 1.0
-    of_labels, has_variance = True, False
+    has_labels, has_variance = True, False
     max_curvature = 0.25
 
     def value(self, y, eta):
@@ -669,7 +669,7 @@ class Softmax(JointLoss):
     n_classes: int = 3
     is_separate: bool = False
     dispersion, has_variance = 1.0, False
-    of_labels = shares_smoothing = True
+    has_labels = shares_smoothing = True
 
     @property
     def fitted(self):
@@ -691,8 +691,8 @@ class Softmax(JointLoss):
 
     def value(self, y, eta):
         scores = eta @ self.coding.T
-        of_class = np.sum(np.where(y > 0, scores, 0.0), axis=1)
-        return scipy.special.logsumexp(scores, axis=1) - of_class
+        class_score = np.sum(np.where(y > 0, scores, 0.0), axis=1)
+        return scipy.special.logsumexp(scores, axis=1) - class_score
 
     def _probabilities(self, eta: Array) -> Array:
         return np.clip(softmax(eta @ self.coding.T), 1e-12, 1 - 1e-12)
@@ -843,7 +843,7 @@ class Binomial(LogLoss):
     >>> model = km.AdditiveRegressor(loss=km.losses.Binomial())
     """
 
-    dual_rules, of_labels, counts_trials = None, False, True
+    dual_rules, has_labels, counts_trials = None, False, True
     trials = cast("Any", 1.0)  # of a row
 
     def with_exposure(self, y, weight, exposure):
@@ -940,7 +940,7 @@ class SquaredHinge(Loss):
     """max(0, 1 − yη)²."""
 
     dual_rules = DualRules(_squared_hinge, _squared_hinge_conjugate, _squared_hinge_step)
-    of_labels = True
+    has_labels = True
     for_gam = False
     max_curvature = 2.0
 
@@ -968,16 +968,16 @@ class _PowerVariance(Loss):
     def _powers(self, eta: Array) -> tuple[Array, Array]:
         """μ^(1−p) and μ^(2−p)."""
         mean = np.exp(eta)
-        of_target = mean ** (1 - self.power)  # NumPy is fast for the exponents 0 and -1
-        return of_target, mean * of_target
+        target_power = mean ** (1 - self.power)  # NumPy is fast for the exponents 0 and -1
+        return target_power, mean * target_power
 
     def derivatives(self, y, eta):
-        of_target, of_mean = self._powers(_limit_scores(eta))
-        return of_mean - y * of_target, np.maximum(of_mean, 1e-12)
+        target_power, mean_power = self._powers(_limit_scores(eta))
+        return mean_power - y * target_power, np.maximum(mean_power, 1e-12)
 
     def initial_intercept(self, y, weight, offset):
-        of_target, of_mean = self._powers(offset)
-        rate = np.average(y * of_target, weights=weight) / np.average(of_mean, weights=weight)
+        target_power, mean_power = self._powers(offset)
+        rate = np.average(y * target_power, weights=weight) / np.average(mean_power, weights=weight)
         return float(np.log(max(rate, 1e-12)))
 
     def variance_slopes(self, y, eta):
@@ -1052,9 +1052,9 @@ class Gamma(_PowerVariance, _Dispersed):
 
     def log_likelihood(self, value, totals, dispersion):
         shape, n = 1 / dispersion, totals.weight
-        of_targets = (shape - 1) * (totals.saturated - n)  # Σ log y
+        target_sum = (shape - 1) * (totals.saturated - n)  # Σ log y
         constant = scipy.special.xlogy(shape, shape) - scipy.special.gammaln(shape)
-        return of_targets - shape * value + n * constant
+        return target_sum - shape * value + n * constant
 
     def observation_distribution(self, eta, error, dispersion, residual_df):
         """Gamma, with the relative variance of observations and of their mean."""
@@ -1108,9 +1108,9 @@ class _WithParameter(Loss):
         """
         dispersion = self.dispersion or 1.0
         curvature = weight @ self.expected_curvature(y, eta, 1.0) / dispersion
-        of_rows = weight @ (self.value(y, eta) / dispersion + self.base_measure(y))
-        of_rows += 0.5 * edf * np.log(max(curvature, _LEAST))
-        return float(of_rows) / float(weight.sum())
+        criterion = weight @ (self.value(y, eta) / dispersion + self.base_measure(y))
+        criterion += 0.5 * edf * np.log(max(curvature, _LEAST))
+        return float(criterion) / float(weight.sum())
 
 
 @dataclass(frozen=True)
@@ -1237,8 +1237,8 @@ class Tweedie(_PowerVariance, _WithParameter):
         return abs(self.power - other.power)
 
     def value(self, y, eta):
-        of_target, of_mean = self._powers(_limit_scores(eta))
-        return y * of_target / (self.power - 1) + of_mean / (2 - self.power)
+        target_power, mean_power = self._powers(_limit_scores(eta))
+        return y * target_power / (self.power - 1) + mean_power / (2 - self.power)
 
     def saturated_value(self, y):
         return y ** (2 - self.power) / ((2 - self.power) * (self.power - 1))
@@ -1359,7 +1359,7 @@ class Ordinal(_WithParameter):
 
     thresholds: tuple[float, ...] | None = None
     family, link, parameter = "ordered categorical", "cumulative logit", "thresholds"
-    of_labels = is_ordered = null_has_parameter = True
+    has_labels = is_ordered = null_has_parameter = True
 
     def __post_init__(self) -> None:
         if self.thresholds is None:
@@ -1620,7 +1620,7 @@ class Hinge(Hinges):
     """max(0, 1 − yη)."""
 
     dual_rules = DualRules(_hinge, _hinge_conjugate, _hinge_step)
-    of_labels = True
+    has_labels = True
 
     def hinges(self, y):
         return y[None], np.ones((1, len(y)))
@@ -1637,7 +1637,7 @@ class CoxPartialLikelihood(Loss):
 
     risk_sets: RiskSets | None = field(default=None, repr=False)
     family, dispersion, has_variance = "partial likelihood of log hazards", 1.0, False
-    of_times = has_ratios = True
+    has_times = has_ratios = True
     output_names = ("log hazard",)
 
     def value(self, y, eta):
@@ -1708,17 +1708,17 @@ _LOSSES_OF: dict[str, Any] = {
 }  # fmt: skip
 
 
-def losses_for(kind: str, of_labels: bool, of_times: bool = False) -> tuple[str, ...]:
+def list_losses(kind: str, labels: bool, times: bool = False) -> tuple[str, ...]:
     """Names of the losses that GAMs or SVMs of labels, of numbers, or of times have."""
     return tuple(
         name
         for name, loss in LOSSES.items()
-        if (loss.of_labels, loss.of_times) == (of_labels, of_times)
+        if (loss.has_labels, loss.has_times) == (labels, times)
         and (loss.for_gam if kind == GAM else loss.dual_rules is not None)
     )
 
 
-def find_loss(owner: str, loss: object, of_labels: bool, kind: str, of_times: bool = False) -> Loss:
+def find_loss(owner: str, loss: object, labels: bool, kind: str, times: bool = False) -> Loss:
     """The loss that a user names, or gives as an object to a GAM.
 
     Parameters
@@ -1727,24 +1727,24 @@ def find_loss(owner: str, loss: object, of_labels: bool, kind: str, of_times: bo
         The estimator, for messages.
     loss : str or Loss
         What the user wrote.
-    of_labels : bool
+    labels : bool
         Losses of labels, or of numbers.
     kind : {"GAM", "SVM"}
         Losses of generalised additive models, or of additive support vector machines.
-    of_times : bool
+    times : bool
         Losses of times that may end with an event.
     """
-    names = losses_for(kind, of_labels, of_times)
-    may_be_object = kind == GAM and not of_times  # that of times has the risk sets of a fit
-    uses = may_be_object, True, of_labels, False
-    if isinstance(loss, Loss) and (True, loss.for_gam, loss.of_labels, loss.of_times) == uses:
+    names = list_losses(kind, labels, times)
+    may_be_object = kind == GAM and not times  # that of times has the risk sets of a fit
+    uses = may_be_object, True, labels, False
+    if isinstance(loss, Loss) and (True, loss.for_gam, loss.has_labels, loss.has_times) == uses:
         return loss
     if isinstance(loss, str) and loss in names:
         return LOSSES[loss]
     owners = [
         name
-        for name, of_kind in _LOSSES_OF.items()
-        if isinstance(loss, str) and loss in losses_for(*of_kind)
+        for name, options in _LOSSES_OF.items()
+        if isinstance(loss, str) and loss in list_losses(*options)
     ]
     hint = f" {loss!r} is a loss of {' and '.join(owners)}." if owners else ""
     if isinstance(loss, type) and issubclass(loss, Loss):

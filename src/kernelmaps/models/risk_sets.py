@@ -217,14 +217,14 @@ class RiskSets:
             rows = self.rows[start : start + step]
             values = matrix(rows) * (self.signs[start : start + step] * risk[rows])[:, None]
             cumulate(values, self.resets[start : start + step], running)
-            first, last = np.searchsorted(self.ends, [start, start + step], side="right").tolist()
-            tied = np.zeros((last - first, width))
-            at = np.flatnonzero(several & (self.event_set >= first) & (self.event_set < last))
-            if len(at):
-                events, sets = self.events[at], self.event_set[at] - first
+            begin, end = np.searchsorted(self.ends, [start, start + step], side="right").tolist()
+            tied = np.zeros((end - begin, width))
+            chosen = np.flatnonzero(several & (self.event_set >= begin) & (self.event_set < end))
+            if len(chosen):
+                events, sets = self.events[chosen], self.event_set[chosen] - begin
                 starts = np.flatnonzero(np.diff(sets, prepend=-1))
                 tied[sets[starts]] = np.add.reduceat(matrix(events) * risk[events, None], starts)
-            yield slice(first, last), values[self.ends[first:last] - 1 - start], tied
+            yield slice(begin, end), values[self.ends[begin:end] - 1 - start], tied
 
     def gram_of_means(
         self, eta: np.ndarray, matrix: Callable[[np.ndarray], np.ndarray], width: int
@@ -263,7 +263,7 @@ class RiskSets:
             np.zeros(rank[-1] + 2), totals,
         )  # fmt: skip
         weight = self.weight
-        at_risk = self._running_sums(self.signs * weight[self.rows], self.resets)[self.ends - 1]
-        of_events = self.sum_events(weight[self.events])
-        n_pairs = float(of_events @ (at_risk - of_events))
+        risk_weight = self._running_sums(self.signs * weight[self.rows], self.resets)[self.ends - 1]
+        event_weight = self.sum_events(weight[self.events])
+        n_pairs = float(event_weight @ (risk_weight - event_weight))
         return float((totals[0] + 0.5 * totals[1]) / n_pairs) if n_pairs > 0 else np.nan

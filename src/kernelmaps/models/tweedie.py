@@ -44,7 +44,7 @@ def log_normalizer(y: np.ndarray, dispersion: Any, power: float) -> np.ndarray:
 def _log_series(t: np.ndarray, a: float) -> np.ndarray:
     """The logarithm of the sum over j."""
     gammaln = scipy.special.gammaln
-    by_first = t - gammaln(a)
+    log_terms = t - gammaln(a)
     # Below the first of these, one term is all; beyond the last, Stirling's formula is nearly.
     begin = gammaln(2 * a) - gammaln(a) + np.log(2) + _ROUNDING
     end = max((1 + a) * np.log(_LARGEST) + a * np.log(a), begin + _STEP)
@@ -55,7 +55,7 @@ def _log_series(t: np.ndarray, a: float) -> np.ndarray:
     correction = scipy.interpolate.CubicSpline(nodes, exact - _stirling(nodes, a))
     inside = np.clip(t, begin, end)
     many = _stirling(t, a) + correction(inside) * np.exp((inside - t) / (1 + a))
-    return np.where(t < begin, by_first, many)
+    return np.where(t < begin, log_terms, many)
 
 
 def _stirling(t: np.ndarray, a: float) -> np.ndarray:
@@ -137,10 +137,10 @@ def _cdf(z: np.ndarray, rate: np.ndarray, shape: float) -> np.ndarray:
     ends = np.floor(np.cumsum(n_terms) / _BLOCK)
     for rows in np.split(order, np.flatnonzero(np.diff(ends)) + 1):
         spread = _STANDARD_DEVIATIONS * np.sqrt(rate[rows])
-        first = np.maximum(np.floor(rate[rows] - spread), 1.0)
-        j = first[:, None] + np.arange(int(2 * spread.max(initial=0.0)) + 20)
-        of_rows = rate[rows][:, None]
-        number = np.exp(j * np.log(of_rows) - of_rows - scipy.special.gammaln(j + 1))
+        begin = np.maximum(np.floor(rate[rows] - spread), 1.0)
+        j = begin[:, None] + np.arange(int(2 * spread.max(initial=0.0)) + 20)
+        means = rate[rows][:, None]
+        number = np.exp(j * np.log(means) - means - scipy.special.gammaln(j + 1))
         amounts = scipy.special.gammainc(j * shape, z[rows][:, None])
         result[rows] = np.exp(-rate[rows]) + np.sum(number * amounts, axis=1)
     return np.minimum(result, 1.0)

@@ -125,7 +125,7 @@ class CheckDisplay(PanelDisplay):
         levels, residuals = None, self.residuals
         if values.dtype == object:
             names, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
-            shown = np.sort(np.argsort(-counts, kind="stable")[: STYLE.most_levels])
+            shown = np.sort(np.argsort(-counts, kind="stable")[: STYLE.max_levels])
             rows = np.isin(codes, shown)
             levels = [str(names[k]) for k in shown]
             values, residuals = np.searchsorted(shown, codes[rows]), residuals[rows]

@@ -34,13 +34,13 @@ _COLORS = ("#2a6f97", "#d1495b", "#66a182", "#edae49", "#7d5ba6", "#8d6e63", "#0
 class PanelStyle:
     """What a panel shows, and how much fits into it; set by looking at pages of the gallery."""
 
-    most_levels: int = 14  # of a category
-    most_bands: int = 3  # curves with bands: those of more hide each other
+    max_levels: int = 14  # of a category
+    max_bands: int = 3  # curves with bands: those of more hide each other
     margin: float = 0.06  # above and below the curves, as a share of their range
     letters: int = 34  # that fit below or above a panel
-    most_ticks: int = 8  # of an axis of a pair
-    most_numbers: int = 4  # intervals between numbers below a panel
-    most_points: int = 1500  # partial residuals
+    max_ticks: int = 8  # of an axis of a pair
+    max_numbers: int = 4  # intervals between numbers below a panel
+    max_points: int = 1500  # partial residuals
     points_within: int = 99  # percent of them that the vertical scale has room for, on either side
     upright_names: int = 7  # of values, that fit next to each other below a panel
     cells_within: int = 98  # percent of the cells whose colours differ
@@ -172,7 +172,7 @@ def _shape_panel(
     low, high = min(0.0, float(values.min())), max(0.0, float(values.max()))
     if shape.levels is not None:  # those with the largest effects
         size = np.abs(values).max(axis=1)
-        largest = np.argsort(-size, kind="stable")[: STYLE.most_levels]
+        largest = np.argsort(-size, kind="stable")[: STYLE.max_levels]
         shown = (order := shape.level_order())[np.isin(order, largest)]
     points = None if check is None else _partial_residuals(shape, shown, check)
     if points is not None and len(points):
@@ -180,7 +180,7 @@ def _shape_panel(
         low, high = min(low, float(ends[0])), max(high, float(ends[1]))
     margin = STYLE.margin * (high - low) or 1.0
     lower = upper = missing = None
-    if shape.errors is not None and values.shape[1] <= STYLE.most_bands:
+    if shape.errors is not None and values.shape[1] <= STYLE.max_bands:
         band = 2 * shape.errors
         if simultaneous:
             band = shape.band(simultaneous=True)[1] - shape.values
@@ -219,7 +219,7 @@ def _partial_residuals(shape: ShapeFunction, shown: np.ndarray, check: Any) -> n
         names = [name if isinstance(name, str) else plain_number(name) for name in column.tolist()]
         column = np.array([place.get(name, np.nan) for name in names], float)
     rows = np.flatnonzero(np.isfinite(column))
-    rows = rows[evenly_spaced(len(rows), STYLE.most_points)]
+    rows = rows[evenly_spaced(len(rows), STYLE.max_points)]
     return np.column_stack([column[rows], residuals[rows]])
 
 
@@ -417,7 +417,7 @@ class ShapeFunctionDisplay(PanelDisplay):
         if levels is None:
             is_whole = bool((grid % 1 == 0).all())
             ax.xaxis.set_major_locator(
-                MaxNLocator(STYLE.most_numbers, steps=[1, 2, 2.5, 5, 10], integer=is_whole)
+                MaxNLocator(STYLE.max_numbers, steps=[1, 2, 2.5, 5, 10], integer=is_whole)
             )
             write_numbers(ax.xaxis)
         if panel["ticks"]:
@@ -557,7 +557,7 @@ class PairFunctionDisplay(PanelDisplay):
             )  # fmt: skip
             ax.set_title(printable(panel["name"]), fontsize=9, parse_math=False)
             for axis, names in zip((ax.xaxis, ax.yaxis), panel["ticks"], strict=True):
-                ticks = evenly_spaced(len(names), STYLE.most_ticks)
+                ticks = evenly_spaced(len(names), STYLE.max_ticks)
                 shown = [printable(names[k]) for k in ticks]
                 axis.set_ticks(ticks, shown, fontsize=7, parse_math=False)
             ax.xaxis.set_tick_params(rotation=90)

@@ -204,11 +204,11 @@ def _check_block(block: Block, name: str) -> None:
             f"{name}: input X contains {value}: {block.place(row)}, column {column}. "
             "Impute or drop such rows before folding"
         )
-    for what, values in (("y", block.y), ("sample_weight", block.w)):
+    for source, values in (("y", block.y), ("sample_weight", block.w)):
         if values is None or values.dtype.kind != "f" or np.isfinite(values).all():
             continue
         row = int(np.argmin(np.isfinite(values).reshape(len(values), -1).all(axis=1)))
-        raise ValueError(f"{name}: input {what} contains NaN or inf: {block.place(row)}")
+        raise ValueError(f"{name}: input {source} contains NaN or inf: {block.place(row)}")
     if block.w is not None and (block.w < 0).any():
         row = int(np.argmax(block.w < 0))
         raise ValueError(f"{name}: sample_weight is negative in {block.place(row)}")

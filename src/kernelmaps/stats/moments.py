@@ -602,21 +602,21 @@ class Moments(Statistics):
         self.classes = union
 
     def _check_mergeable(self, other: Moments) -> None:
-        for name, (what, together) in _SAME.items():
+        for name, (kind, together) in _SAME.items():
             mine, theirs = getattr(self, name), getattr(other, name, None)
             if mine != theirs:
                 values = "" if name == "tag" else f" ({theirs!r}, here {mine!r})"
                 raise ValueError(
-                    f"statistics of another {what}{values} cannot be merged: fold both with the "
+                    f"statistics of another {kind}{values} cannot be merged: fold both with the "
                     f"same {together}"
                 )
         if self.shift is None or other.shift is None:
             return
-        for name, what in (("shift", "features"), ("y_shift", "targets")):
+        for name, kind in (("shift", "features"), ("y_shift", "targets")):
             mine, theirs = len(getattr(self, name)), len(getattr(other, name))
-            if mine != theirs and (what == "features" or self.target == "real"):
+            if mine != theirs and (kind == "features" or self.target == "real"):
                 raise ValueError(
-                    f"statistics of {theirs} {what} cannot be merged into statistics of {mine}"
+                    f"statistics of {theirs} {kind} cannot be merged into statistics of {mine}"
                 )
 
 

@@ -223,31 +223,31 @@ class CodeSums:
         gram, right = np.zeros((start[-1], start[-1])), np.zeros(start[-1])
         gram[0, 0], right[0] = self.weight, self.target
         for a, (j, basis) in enumerate(zip(columns, bases, strict=True)):
-            of_a = slice(start[a], start[a + 1])
-            gram[0, of_a] = gram[of_a, 0] = self.singles[j] @ basis
-            gram[of_a, of_a] = basis.T @ (self.singles[j][:, None] * basis)
-            right[of_a] = self.targets[j] @ basis
+            span_a = slice(start[a], start[a + 1])
+            gram[0, span_a] = gram[span_a, 0] = self.singles[j] @ basis
+            gram[span_a, span_a] = basis.T @ (self.singles[j][:, None] * basis)
+            right[span_a] = self.targets[j] @ basis
             for b in range(a):
-                of_b = slice(start[b], start[b + 1])
-                gram[of_b, of_a] = bases[b].T @ (self.pairs[columns[b], j] @ basis)
-                gram[of_a, of_b] = gram[of_b, of_a].T
+                span_b = slice(start[b], start[b + 1])
+                gram[span_b, span_a] = bases[b].T @ (self.pairs[columns[b], j] @ basis)
+                gram[span_a, span_b] = gram[span_b, span_a].T
         return gram, right
 
 
 def pair_table(
-    first: np.ndarray, second: np.ndarray, weight: np.ndarray, shape: tuple[int, int]
+    rows: np.ndarray, columns: np.ndarray, weight: np.ndarray, shape: tuple[int, int]
 ) -> np.ndarray:
     """Sums of weights over pairs of codes, as an array of the given shape."""
     out = np.zeros(shape)
-    add_to_pair_table(first, second, weight, out)
+    add_to_pair_table(rows, columns, weight, out)
     return out
 
 
 def add_to_pair_table(
-    first: np.ndarray, second: np.ndarray, weight: np.ndarray, out: np.ndarray
+    rows: np.ndarray, columns: np.ndarray, weight: np.ndarray, out: np.ndarray
 ) -> None:
-    """out[first[i], second[i]] += weight[i]."""
-    _loops().add_pairs(first[None], second[None], weight[None], out[None, None])
+    """out[rows[i], columns[i]] += weight[i]."""
+    _loops().add_pairs(rows[None], columns[None], weight[None], out[None, None])
 
 
 def tables_of_pairs(
@@ -276,10 +276,10 @@ def tables_of_pairs(
     step = max(1, _COPIED_CODES // n_rows)
 
     def work(begin: int, end: int) -> None:
-        for at in range(begin, end, step):
-            batch = slice(at, min(at + step, end))
-            first, second = codes[pairs[batch, 0]], codes[pairs[batch, 1]]
-            _loops().add_pairs(first, second, values, out[batch])
+        for start in range(begin, end, step):
+            batch = slice(start, min(start + step, end))
+            rows, columns = codes[pairs[batch, 0]], codes[pairs[batch, 1]]
+            _loops().add_pairs(rows, columns, values, out[batch])
 
     run_in_threads(work, len(pairs), n_jobs, grain=_terms_for_a_thread(n_rows))
     return out
@@ -328,13 +328,13 @@ def cross_products(
 
     def fill(begin: int, end: int) -> None:
         for j, k in pairs[begin:end]:
-            (first, left), (second, right) = used[j], used[k]
+            (left_codes, left), (right_codes, right) = used[j], used[k]
             if j == k:
-                sums = _sums_by_code(first, weight, len(left))  # the diagonal of T_jj
+                sums = _sums_by_code(left_codes, weight, len(left))  # the diagonal of T_jj
                 gram[0, columns[j]] = gram[columns[j], 0] = sums @ left
                 gram[columns[j], columns[j]] = left.T @ (sums[:, None] * left)
                 continue
-            block = _block(first, second, weight, left, right)
+            block = _block(left_codes, right_codes, weight, left, right)
             gram[columns[j], columns[k]], gram[columns[k], columns[j]] = block, block.T
 
     with limit_blas(1):
@@ -464,14 +464,14 @@ def _terms_for_a_thread(n_rows: int) -> int:
 
 
 def _block(
-    first: np.ndarray, second: np.ndarray, weight: np.ndarray, left: np.ndarray, right: np.ndarray
+    rows: np.ndarray, columns: np.ndarray, weight: np.ndarray, left: np.ndarray, right: np.ndarray
 ) -> np.ndarray:
     """B_jᵀ T_jk B_k."""
     if left.shape[1] < right.shape[1]:  # the narrower basis is multiplied by the table
-        return _block(second, first, weight, right, left).T
+        return _block(columns, rows, weight, right, left).T
     if left.shape[0] * right.shape[0] <= len(weight):
-        return left.T @ (pair_table(first, second, weight, (len(left), len(right))) @ right)
+        return left.T @ (pair_table(rows, columns, weight, (len(left), len(right))) @ right)
     out = np.zeros((left.shape[0], right.shape[1]))
     basis = np.ascontiguousarray(right)
-    _loops().add_rows(_two_bytes(first), _two_bytes(second), weight, basis, out)
+    _loops().add_rows(_two_bytes(rows), _two_bytes(columns), weight, basis, out)
     return left.T @ out

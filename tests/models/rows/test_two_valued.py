@@ -6,8 +6,8 @@ from scipy import sparse
 
 import kernelmaps as km
 from kernelmaps.engine.reference import evaluate_table
-from kernelmaps.models.rows.band_rows import BandRows
-from kernelmaps.models.rows.map_bands import TwoValuedColumns, bands_of
+from kernelmaps.models.rows.basis_rows import BasisRows
+from kernelmaps.models.rows.map_basis import TwoValuedColumns, make_basis
 from kernelmaps.models.rows.map_tables import make_tables
 
 DOUBLE = np.dtype(np.float64)
@@ -53,7 +53,7 @@ def columns_of(fitted, X):
 
 def coded_rows(columns, X):
     codes = columns.encode(X)
-    return BandRows(make_tables(columns.bands, codes, DOUBLE, 1), codes)
+    return BasisRows(make_tables(columns.basis, codes, DOUBLE, 1), codes)
 
 
 def dense(Z):
@@ -79,7 +79,7 @@ def test_coded_rows_have_the_inner_products_of_the_map(case):
     fitted, X = case
     columns = columns_of(fitted, X)
     rows, Z = coded_rows(columns, X), dense(fitted.transform(X))
-    widths = bands_of(fitted.spec_, X, DOUBLE).widths
+    widths = make_basis(fitted.spec_, X, DOUBLE).widths
     assert columns.n_weights == 9 + widths[~columns.is_two_valued].sum()
     # Two anchors need one column, which is the code.
     assert rows.n_weights < Z.shape[1] or (widths[columns.is_two_valued] == 1).all()
@@ -94,13 +94,13 @@ def test_weights_of_coded_rows_have_the_scores_of_weights_of_the_map(case, seed)
     columns = columns_of(fitted, X)
     rows = coded_rows(columns, X)
     w = np.random.default_rng(seed).normal(size=rows.n_weights)
-    weights = rows.band_weights(w)[:, :, None]
-    bands = bands_of(fitted.spec_, X, DOUBLE)
-    phi = evaluate_table(bands.table, dense(X), np)
-    expanded = columns.band_weights(weights)[:, :, 0]
+    weights = rows.transform_weights(w)[:, :, None]
+    basis = make_basis(fitted.spec_, X, DOUBLE)
+    phi = evaluate_table(basis.table, dense(X), np)
+    expanded = columns.transform_weights(weights)[:, :, 0]
     constant = np.ptp(dense(X), axis=0) == 0
     assert not expanded[constant].any()
-    used = np.arange(expanded.shape[1]) < bands.widths[:, None]
+    used = np.arange(expanded.shape[1]) < basis.widths[:, None]
     scores = phi @ expanded[used] - columns.intercept_shift(weights)
     np.testing.assert_allclose(rows.scores(w), scores, atol=1e-10 * np.abs(scores).max())
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 import kernelmaps as km
-from kernelmaps.models.rows.band_rows import BandRows
-from kernelmaps.models.rows.map_bands import bands_of
+from kernelmaps.models.rows.basis_rows import BasisRows
+from kernelmaps.models.rows.map_basis import make_basis
 from kernelmaps.models.rows.map_tables import make_tables
 from kernelmaps.models.solvers.newton_cg import (
     CentredHessian,
@@ -20,8 +20,8 @@ def problem(seed, n=200):
     rng = np.random.default_rng(seed)
     X = rng.random((n, 3))
     feature_map = km.SplineMap(6).fit(X)
-    bands = bands_of(feature_map.spec_, X, np.dtype(np.float64))
-    rows = BandRows(make_tables(bands, X, np.float64, 1), X)
+    basis = make_basis(feature_map.spec_, X, np.dtype(np.float64))
+    rows = BasisRows(make_tables(basis, X, np.float64, 1), X)
     weight = 100 * rng.random(n) * (rng.random(n) < 0.5)
     Z1 = np.hstack([feature_map.transform(X), np.ones((n, 1))])
     full = Z1.T @ (weight[:, None] * Z1) + np.diag([1.0] * rows.n_weights + [0.0])
@@ -77,9 +77,9 @@ def test_rows_whose_weight_has_changed_are_added_to_the_hessian(seed, monkeypatc
     first = np.where(weight > 0, 30.0, 0.0)
     second = np.where(rng.random(len(weight)) < 0.1, 30.0 - first, first)
     preconditioner, summed = Preconditioner(), []
-    gram = BandRows.gram
+    gram = BasisRows.gram
     monkeypatch.setattr(
-        BandRows, "gram", lambda own, w: (summed.append(np.count_nonzero(w)), gram(own, w))[1]
+        BasisRows, "gram", lambda own, w: (summed.append(np.count_nonzero(w)), gram(own, w))[1]
     )
     for own in (first, second):
         preconditioner.n_products = 1000

@@ -7,7 +7,7 @@ import pytest
 from loss_of_targets import make_loss
 
 from kernelmaps.models.gam.bases import category_basis, number_bases
-from kernelmaps.models.losses import GAM, losses_for
+from kernelmaps.models.losses import GAM, list_losses
 from kernelmaps.models.rows.term_rows import TermRows
 from kernelmaps.models.solvers import pirls, reml
 from kernelmaps.models.solvers.pirls import fit_penalised
@@ -15,7 +15,7 @@ from kernelmaps.models.solvers.reml import Penalties
 
 # Those of several predictors have tests of their own.
 SEVERAL = "multinomial", "location_scale"
-GAM_LOSSES = [name for kind in (True, False) for name in losses_for(GAM, kind)]
+GAM_LOSSES = [name for kind in (True, False) for name in list_losses(GAM, kind)]
 GAM_LOSSES = [name for name in GAM_LOSSES if name not in SEVERAL]
 
 

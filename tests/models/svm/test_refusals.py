@@ -90,7 +90,7 @@ CALLS = [
     (lambda: SVC(anchors(), **NEWTON).fit(X, y).predict(anchors().encode(X)),
      "was fitted on values"),
     (lambda: SVR(C=[0.1, 1.0], cv=FOLDS).fit(X, target, 1.0 * (np.arange(60) >= 30)),
-     "AdditiveSVR: all rows that fold 1 of cv"),
+     "gives no folds: all rows of a fold have the weight 0"),
     (lambda: SVC(C=[0.1, 1.0]).fit(chunks(X, y)), "for rows in memory only, not for files"),
     (lambda: SVR().fit(X, target, -np.ones(60)), ">= 0.*Negative values"),
     (lambda: SVR().fit(X, target, np.full(60, np.nan)), ">= 0.*contains NaN"),

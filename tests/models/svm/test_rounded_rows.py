@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 import kernelmaps as km
 from kernelmaps.models.rows import map_tables
-from kernelmaps.models.rows.map_bands import bands_of
+from kernelmaps.models.rows.map_basis import make_basis
 from kernelmaps.models.solvers import dual
 from kernelmaps.models.svm import training
 
@@ -50,12 +50,12 @@ def test_positions_are_those_of_the_readable_form_to_half_a_fraction(dtype, monk
     X, _ = data(d=3, dtype=dtype)
     spec = km.SplineMap(8).fit(X).spec_
     X[0], X[1] = -1e3, 1e3  # outside the range: the ends
-    bands = bands_of(spec, X, np.dtype(dtype))
-    codes, bits = map_tables.round_rows(bands, X, 1)
+    basis = make_basis(spec, X, np.dtype(dtype))
+    codes, bits = map_tables.round_rows(basis, X, 1)
     assert codes.dtype == np.uint16
     assert codes.nbytes <= X.nbytes / 2
-    bins = bins_of(bands.table.astype(dtype), np.zeros(len(bands.table.origin), np.int64))
-    low, high = bands.table.clip_low[bands.table.set_of], bands.table.clip_high[bands.table.set_of]
+    bins = bins_of(basis.table.astype(dtype), np.zeros(len(basis.table.origin), np.int64))
+    low, high = basis.table.clip_low[basis.table.set_of], basis.table.clip_high[basis.table.set_of]
     b, u = positions(bins, np.clip(X, low, high).astype(dtype))
     exact = np.clip(b + u.astype(np.float64), 0, 5)
     error = np.abs(codes / 2.0**bits - exact)
@@ -125,7 +125,7 @@ def test_exact_and_newton_fits_take_rows_as_they_are(small_is_large, went_over, 
 )
 def test_rows_without_a_rounded_form(small_is_large, rows, feature_map):
     X, _ = data()
-    plain = bands_of(km.SplineMap(8).fit(X).spec_, X, np.dtype(np.float64))
+    plain = make_basis(km.SplineMap(8).fit(X).spec_, X, np.dtype(np.float64))
     assert map_tables.round_rows(plain, X, 1) is not None
-    bands = bands_of(feature_map.fit(rows(X)).spec_, X, np.dtype(np.float64))
-    assert map_tables.round_rows(bands, rows(X), 1) is None
+    basis = make_basis(feature_map.fit(rows(X)).spec_, X, np.dtype(np.float64))
+    assert map_tables.round_rows(basis, rows(X), 1) is None

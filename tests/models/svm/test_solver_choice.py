@@ -10,7 +10,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 import kernelmaps as km
 from kernelmaps.models.svm import training
-from kernelmaps.models.svm.problem import SCALED_CURVATURE_RATIO, curvature_ratio, mean_square
+from kernelmaps.models.svm.problem import (
+    SCALED_CURVATURE_RATIO,
+    curvature_ratio,
+    mean_square,
+)
 
 
 def table(seed, n=300):

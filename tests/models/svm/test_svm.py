@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 import kernelmaps as km
 from kernelmaps.exceptions import SuspectColumnWarning
 from kernelmaps.models.inputs import coded_labels
-from kernelmaps.models.rows.map_bands import bands_of
+from kernelmaps.models.rows.map_basis import make_basis
 from kernelmaps.models.rows.map_tables import make_tables, rows_of
 from kernelmaps.models.solvers import dual
 from kernelmaps.models.solvers._dual_loops import SVMProblem
@@ -256,8 +256,8 @@ def descent_on_counts(C):
     X = rng.poisson(0.3, size=(2000, 20)).astype(np.float64)
     y = (X[:, :3].sum(axis=1) + rng.standard_normal(2000) > 2.5).astype(float)
     fitted = km.SplineMap().fit(X)
-    bands = bands_of(fitted.spec_, X, np.dtype(np.float64))
-    tables = make_tables(bands, X, np.float64, 1)
+    basis = make_basis(fitted.spec_, X, np.dtype(np.float64))
+    tables = make_tables(basis, X, np.float64, 1)
     problem = SVMProblem(0, True, 0.0, y, np.ones(1), np.full(len(y), C))
     settings = Options("AdditiveSVC", "squared_hinge", 0.0, True, 1e-3, 100, "dual", 0, 1, None)
     examples, alpha = np.arange(len(y), dtype=np.int32), np.zeros((len(y), 1))

@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 import kernelmaps as km
-from kernelmaps.models.rows.map_bands import TwoValuedColumns
+from kernelmaps.models.rows.map_basis import TwoValuedColumns
 from kernelmaps.models.svm import training
 
 TOL = 1e-6

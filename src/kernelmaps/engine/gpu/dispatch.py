@@ -23,17 +23,17 @@ from ..spec import Spec
 from ..table import CODE, EDGES, Table
 from ..table.layout import code_bins, layout_of
 from ..table.stored import LOG2
-from ..tabulated import code_table_for, n_columns, table_for
-from .tables import (
+from ..tabulated import make_code_table, make_table, n_columns
+from .device_tables import (
     COLUMNS,
     DeviceCodes,
     DeviceSums,
     DeviceTable,
-    bins_on,
     contiguous,
     device_of,
-    sums_on,
-    table_on,
+    put_bins,
+    put_sums,
+    put_table,
 )
 
 ANY, FINITE, NON_NEGATIVE = range(3)
@@ -94,7 +94,7 @@ def _apply(xp: Any, spec: Spec, X: Any, check: int) -> tuple[Any, bool]:
         X = real_rows(X, xp)
     if spec.family != "piecewise" and spec.family not in CURVES:
         return evaluate(spec, X, xp=xp), _has_refused_values(xp, X, check)
-    table = _table_for(xp, spec, X)
+    table = _find_table(xp, spec, X)
     if table is None:
         return evaluate(spec, real_rows(X, xp), xp=xp), _has_refused_values(xp, X, check)
     flag = _flag(xp, X, check)
@@ -132,7 +132,7 @@ def sums(table: Table, X: Any, check: int) -> tuple[Any, bool]:
         return xp.zeros((0, outputs), dtype=xp.float64, device=device), False
     from . import kernels
 
-    on_device, flag = _sums_on(table, _kind(xp, X), xp, device), _flag(xp, X, check)
+    device_table, flag = _put_sums(table, _kind(xp, X), xp, device), _flag(xp, X, check)
     columns = min(COLUMNS, power_of_two(outputs))
     rows, features = (32, 4) if columns > 4 else (16, 8)
     split = -(-d // (SHARES * features)) * features
@@ -142,7 +142,7 @@ def sums(table: Table, X: Any, check: int) -> tuple[Any, bool]:
     grid = (-(-n // rows), shares, -(-outputs // columns))
     sizes = Sizes(rows=rows, features=features, columns=columns)
     kernels.dot[grid](
-        X, out, flag, n, split, on_device, check, sizes, num_warps=rows // 16, **FUSED
+        X, out, flag, n, split, device_table, check, sizes, num_warps=rows // 16, **FUSED
     )
     # Adding the shares in their order gives the same numbers every time.
     return xp.sum(out, axis=0, dtype=xp.float64), bool(check) and bool(flag[0])
@@ -154,10 +154,10 @@ def encode(
     """Codes of rows, and whether all values were within `ends`, one pair for each feature."""
     xp = namespace_of(X)
     X, flag = contiguous(_floats(xp, X)), _flag(xp, X, FINITE)
-    on_device = _codes_on(table, ends.tobytes(), unit, xp, device_of(X))
+    device_table = _put_codes(table, ends.tobytes(), unit, xp, device_of(X))
     out = xp.empty(X.shape, dtype=getattr(xp, dtype.name), device=device_of(X))
     if X.shape[0]:
-        launch_encode(on_device, X, out, flag)
+        launch_encode(device_table, X, out, flag)
     return out, not bool(flag[0])
 
 
@@ -175,17 +175,17 @@ def launch_encode(table: DeviceCodes, X: Any, out: Any, flag: Any) -> None:
 
 
 @lru_cache(maxsize=16)
-def _sums_on(table: Table, dtype: np.dtype, xp: Any, device: Any) -> DeviceSums:
+def _put_sums(table: Table, dtype: np.dtype, xp: Any, device: Any) -> DeviceSums:
     from ..table.dot import sum_table
 
-    return sums_on(sum_table(table, dtype), partial(_put, xp, device))
+    return put_sums(sum_table(table, dtype), partial(_put, xp, device))
 
 
 @lru_cache(maxsize=16)
-def _codes_on(table: Table, ends: bytes, unit: float, xp: Any, device: Any) -> DeviceCodes:
+def _put_codes(table: Table, ends: bytes, unit: float, xp: Any, device: Any) -> DeviceCodes:
     low, high = np.frombuffer(ends).reshape(2, -1).copy()  # torch takes writable arrays
     put = partial(_put, xp, device)
-    return DeviceCodes(unit, put(low), put(high), len(low), bins_on(code_bins(table), put))
+    return DeviceCodes(unit, put(low), put(high), len(low), put_bins(code_bins(table), put))
 
 
 def _put(xp: Any, device: Any, array: np.ndarray) -> Any:
@@ -203,25 +203,25 @@ def _flag(xp: Any, X: Any, check: int) -> Any:
     return make(1, dtype=xp.int32, device=device_of(X))
 
 
-def _table_for(xp: Any, spec: Spec, X: Any) -> DeviceTable | None:
+def _find_table(xp: Any, spec: Spec, X: Any) -> DeviceTable | None:
     kind = _kind(xp, X)
     code = X.dtype == xp.uint8
     extent = None if code else _extent(xp, spec, X, kind)
-    return _table_on(spec, kind, X.shape[1], extent, code, xp, device_of(X))
+    return _put_table(spec, kind, X.shape[1], extent, code, xp, device_of(X))
 
 
 @lru_cache(maxsize=32)
-def _table_on(
+def _put_table(
     spec: Spec, dtype: np.dtype, d: int, extent: Extent | None, code: bool, xp: Any, device: Any
 ) -> DeviceTable | None:
     if code:
-        table = code_table_for(spec, 256, d, 1 << 26)
+        table = make_code_table(spec, 256, d, 1 << 26)
     else:
         assert extent is not None
-        table = table_for(spec, dtype, d, extent)
+        table = make_table(spec, dtype, d, extent)
     if table is None:
         return None
-    return table_on(layout_of(table), partial(_put, xp, device))
+    return put_table(layout_of(table), partial(_put, xp, device))
 
 
 def _extent(xp: Any, spec: Spec, X: Any, dtype: np.dtype) -> Extent:
@@ -294,7 +294,7 @@ def _linear(xp: Any, spec: Spec, X: Any) -> Any:
     """Fourier features and projections, without a copy of the angles."""
     if "lower" in spec.arrays:
         X = xp.clip(X, _constant(xp, spec, "lower", X), _constant(xp, spec, "upper", X))
-    Z = _product(X, _matrix_on(xp, spec, X.shape[1], X.dtype, device_of(X)))
+    Z = _product(X, _put_matrix(xp, spec, X.shape[1], X.dtype, device_of(X)))
     if spec.family == "projection":
         return Z
     if spec.numbers["paired"]:
@@ -316,17 +316,17 @@ def _product(A: Any, B: Any) -> Any:
 
 
 @lru_cache(maxsize=32)
-def _matrix_on(xp: Any, spec: Spec, width: int, dtype: Any, device: Any) -> Any:
+def _put_matrix(xp: Any, spec: Spec, width: int, dtype: Any, device: Any) -> Any:
     """The matrix of a projection; fast transforms would read all rows at each of their steps."""
     if spec.numbers["operator"] == "matrix":
-        return _constant_on(xp, spec, "matrix", dtype, device)
+        return _put_constant(xp, spec, "matrix", dtype, device)
     return project(xp, spec, xp.eye(width, dtype=dtype, device=device))
 
 
 def _constant(xp: Any, spec: Spec, name: str, X: Any) -> Any:
-    return _constant_on(xp, spec, name, X.dtype, device_of(X))
+    return _put_constant(xp, spec, name, X.dtype, device_of(X))
 
 
 @lru_cache(maxsize=32)
-def _constant_on(xp: Any, spec: Spec, name: str, dtype: Any, device: Any) -> Any:
+def _put_constant(xp: Any, spec: Spec, name: str, dtype: Any, device: Any) -> Any:
     return xp.asarray(np.array(spec.arrays[name]), dtype=dtype, device=device)

@@ -8,8 +8,9 @@ a warp read the coefficients of *one* value side by side: of a float32 cubic all
 16 bytes for each lane, and a piece is padded to a power of two of columns. Reading them word by
 word, or with one value for each lane, takes two to four times as long.
 
-A kernel takes its table whole, as one of the named tuples of :mod:`kernelmaps.engine.gpu.tables`,
-in which what the compiler has to know is marked as a constant. SIZES are those of one launch.
+A kernel takes its table whole, as one of the named tuples of
+:mod:`kernelmaps.engine.gpu.device_tables`, in which what the compiler has to know is marked as a
+constant. SIZES are those of one launch.
 """
 
 from typing import Any, NamedTuple
@@ -67,12 +68,12 @@ def _clip(x, low, high):
 
 
 @triton.jit
-def _bin_between_edges(size, at, bins):
+def _bin_between_edges(size, feature, bins):
     """A cell has the number of edges before it; its own are compared."""
-    leading = ((size - at.origin).to(tl.int64, bitcast=True) >> bins.shift).to(tl.int32)
-    cell = bins.before + at.cell + _clip(leading - at.key, 0, at.last_cell)
+    leading = ((size - feature.origin).to(tl.int64, bitcast=True) >> bins.shift).to(tl.int32)
+    cell = bins.before + feature.cell + _clip(leading - feature.key, 0, feature.last_cell)
     b, last = tl.load(cell), tl.load(cell + 1)
-    edges = bins.edges + at.edge
+    edges = bins.edges + feature.edge
     for _ in tl.static_range(bins.halvings):
         middle = (b + last + 1) >> 1
         passed = size >= tl.load(edges + middle)
@@ -82,39 +83,39 @@ def _bin_between_edges(size, at, bins):
 
 
 @triton.jit
-def _find_bin(x, at, bins):
+def _find_bin(x, feature, bins):
     """Bin b of values, and the position u in it, in float64 as on the processor."""
     if bins.kind == CODE:
-        b = tl.minimum(x.to(tl.int32), at.top)
+        b = tl.minimum(x.to(tl.int32), feature.top)
         u = tl.zeros(x.shape, tl.float32)
     else:
         size = x.to(tl.float64)
         if bins.signed:
             size = tl.abs(size)
-        size = _clip(size, at.low, at.high)
+        size = _clip(size, feature.low, feature.high)
         if bins.kind == AFFINE:
-            t = (size - at.origin) * at.factor
-            b = _clip(t, 0.0, at.top.to(tl.float64)).to(tl.int32)
+            t = (size - feature.origin) * feature.factor
+            b = _clip(t, 0.0, feature.top.to(tl.float64)).to(tl.int32)
             u = t - b.to(tl.float64)
         elif bins.kind == LOG2:
             bits = size.to(tl.int64, bitcast=True)
             leading = bits >> bins.shift
-            b = _clip((leading - bins.start).to(tl.int32), 0, at.top)
+            b = _clip((leading - bins.start).to(tl.int32), 0, feature.top)
             u = (bits - (leading << bins.shift)).to(tl.float64) * bins.unit.to(tl.float64)
         else:
-            b = _bin_between_edges(size, at, bins)
+            b = _bin_between_edges(size, feature, bins)
             u = tl.zeros(x.shape, tl.float64)
             if bins.position:
-                left = tl.load(bins.edges + at.edge + b)
-                u = (size - left) / (tl.load(bins.edges + at.edge + b + 1) - left)
+                left = tl.load(bins.edges + feature.edge + b)
+                u = (size - left) / (tl.load(bins.edges + feature.edge + b + 1) - left)
     return b, u
 
 
 @triton.jit
-def _find(x, at, bins):
-    """Piece of the table and position in the bin, for values x; `at` is what `_read` found."""
-    b, u = _find_bin(x, at, bins)
-    piece = at.first_piece + b
+def _find(x, feature, bins):
+    """Piece of the table and position in the bin, for values x; `feature` is what `_read` found."""
+    b, u = _find_bin(x, feature, bins)
+    piece = feature.first_piece + b
     if bins.signed:
         piece = tl.where(x < 0, piece + bins.mirror, piece)
     if bins.zero_at_zero:
@@ -137,26 +138,26 @@ def _halves(word):
 def _columns(block, piece, u, begin, count, COLUMNS: tl.constexpr):
     """Σ_k coef[piece, k, begin + c] u^k for values (V,) and columns c < COLUMNS, by Horner's rule.
 
-    Columns from `count` on are not read. See `tables.block_on` for the order of them: the last
+    Columns from `count` on are not read. See `device_tables.put_block` for their order: the last
     axis of what is loaded is contiguous, which also tells Triton how to share it among lanes.
     """
     u_, c = u[:, None], tl.arange(0, COLUMNS)[None, :]
     read = c < count
     if block.powers == 4 and u.dtype == tl.float32:
-        at = (piece * block.columns + begin) * 2
+        position = (piece * block.columns + begin) * 2
         w = tl.arange(0, 2 * COLUMNS)[None, :]
-        words = tl.load(block.coef + at[:, None] + w, w < 2 * count, other=0)
-        first, second = tl.split(tl.reshape(words, (piece.shape[0], COLUMNS, 2)))
-        a, b = _halves(first)
-        square, cube = _halves(second)
+        words = tl.load(block.coef + position[:, None] + w, w < 2 * count, other=0)
+        low_words, high_words = tl.split(tl.reshape(words, (piece.shape[0], COLUMNS, 2)))
+        a, b = _halves(low_words)
+        square, cube = _halves(high_words)
         return ((cube * u_ + square) * u_ + b) * u_ + a
     elif block.powers == 2 and u.dtype == tl.float32:
-        at = piece * block.columns + begin
-        a, b = _halves(tl.load(block.coef + at[:, None] + c, read, other=0))
+        position = piece * block.columns + begin
+        a, b = _halves(tl.load(block.coef + position[:, None] + c, read, other=0))
         return b * u_ + a
     else:
-        at = (piece * block.powers + (block.powers - 1)) * block.columns + begin
-        place = block.coef + at[:, None] + c
+        position = (piece * block.powers + (block.powers - 1)) * block.columns + begin
+        place = block.coef + position[:, None] + c
         value = tl.load(place, read, other=0)
         for k in tl.static_range(1, block.powers):
             value = value * u_ + tl.load(place - k * block.columns, read, other=0)
@@ -213,14 +214,14 @@ def transform(
     k = tl.program_id(1) * SIZES.tile + tl.arange(0, SIZES.tile)
     r = k // d
     f = k - r * d
-    at = _read(f, table.bins)
+    feature = _read(f, table.bins)
     begin = tl.program_id(2) * SIZES.columns
     c = begin + tl.arange(0, SIZES.columns)
     if table.uniform:
-        to = (k * table.n_columns)[:, None] + c[None, :]
+        target = (k * table.n_columns)[:, None] + c[None, :]
         real = (c < table.n_columns)[None, :]
     else:
-        to = (r * table.width + tl.load(table.column + f))[:, None] + c[None, :]
+        target = (r * table.width + tl.load(table.column + f))[:, None] + c[None, :]
         real = c[None, :] < tl.load(table.count + f)[:, None]
     wrong = k < 0
     for step in range(SIZES.steps):
@@ -228,17 +229,17 @@ def transform(
         left = (tl.minimum(n - top, group) * d).to(tl.int32)
         x = tl.load(x_ptr + top * d + k, k < left, other=0)
         wrong = wrong | _is_refused(x, CHECK)
-        piece, u = _find(_real(x), at, table.bins)
+        piece, u = _find(_real(x), feature, table.bins)
         if table.banded:
-            # A piece has columns from `away` on: those before and behind are of other pieces.
-            away = tl.load(table.first + piece)
-            since = table.margin + begin - away
+            # Columns of a piece begin at `first_column`: others around are of other pieces.
+            first_column = tl.load(table.first_column + piece)
+            since = table.margin + begin - first_column
             value = _columns(table.block, piece, u, since, SIZES.columns, SIZES.columns)
-            place = c[None, :] - away[:, None]
+            place = c[None, :] - first_column[:, None]
             value = tl.where((place >= 0) & (place < table.block.columns), value, 0.0)
         else:
             value = _columns(table.block, piece, u, begin, table.n_columns - begin, SIZES.columns)
-        out = out_ptr + top * table.width + to
+        out = out_ptr + top * table.width + target
         tl.store(out, value.to(out_ptr.dtype.element_ty), real & (k < left)[:, None])
     if CHECK > 0:
         _set_flag(wrong, flag_ptr)
@@ -268,16 +269,16 @@ def dot(
     for block in range(since, until, FEATURES):
         f = (block + tl.arange(0, FEATURES))[None, :]
         used = inside[:, None] & (f < until)
-        feature = tl.minimum(f, d - 1)
-        at = _read(feature, table.bins)
+        index = tl.minimum(f, d - 1)
+        feature = _read(index, table.bins)
         x = tl.load(x_ptr + i[:, None] * d + f, used, other=0)
         wrong = wrong | _is_refused(x, CHECK)
         if table.bounded:
             size = _real(x)
-            low, high = tl.load(table.low + feature), tl.load(table.high + feature)
+            low, high = tl.load(table.low + index), tl.load(table.high + index)
             beyond = (size < low) | (size > high)
             wrong = wrong | (used & beyond)
-        piece, u = _find(_real(x), at, table.bins)
+        piece, u = _find(_real(x), feature, table.bins)
         piece = tl.where(used, piece, table.bins.zero_piece)
         piece = tl.reshape(tl.permute(piece, (1, 0)), (FEATURES * ROWS,))
         u = tl.reshape(tl.permute(u, (1, 0)), (FEATURES * ROWS,))
@@ -298,7 +299,7 @@ def encode(x_ptr, out_ptr, flag_ptr, n, group, table, SIZES: tl.constexpr):
     d = table.features
     k = tl.program_id(1) * SIZES.tile + tl.arange(0, SIZES.tile)
     f = k % d
-    at = _read(f, table.bins)
+    feature = _read(f, table.bins)
     low, high = tl.load(table.low + f), tl.load(table.high + f)
     outside = k < 0
     for step in range(SIZES.steps):
@@ -306,9 +307,9 @@ def encode(x_ptr, out_ptr, flag_ptr, n, group, table, SIZES: tl.constexpr):
         inside = k < (tl.minimum(n - top, group) * d).to(tl.int32)
         x = _real(tl.load(x_ptr + top * d + k, inside, other=0))
         outside = outside | (inside & (((x >= low) & (x <= high)) == 0))
-        code, u = _find_bin(x, at, table.bins)
+        code, u = _find_bin(x, feature, table.bins)
         if table.bins.position:
-            t = _clip(code.to(tl.float64) + u, 0.0, at.top.to(tl.float64) + 1.0)
+            t = _clip(code.to(tl.float64) + u, 0.0, feature.top.to(tl.float64) + 1.0)
             code = (t * table.unit.to(tl.float64) + 0.5).to(tl.int32)
         tl.store(out_ptr + top * d + k, code.to(out_ptr.dtype.element_ty), inside)
     _set_flag(outside, flag_ptr)

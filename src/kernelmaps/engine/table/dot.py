@@ -50,8 +50,8 @@ def sum_table(table: Table, dtype: np.dtype) -> SummedTable:
     first_piece, sets = pieces_of(table)
     blocks = [table.polynomials(s) for s in sets]
     bins = bins_of(table, first_piece)
-    first = [np.zeros(len(block), np.int32) for block in blocks]
-    values = polynomials_of(first, blocks, dtype, bool(bins.mirror))
+    first_columns = [np.zeros(len(block), np.int32) for block in blocks]
+    values = polynomials_of(first_columns, blocks, dtype, bool(bins.mirror))
     with np.errstate(over="ignore"):  # ends beyond the range of float32
         ends = np.stack([table.clip_low, table.clip_high])[:, table.set_of].astype(dtype)
     ends = np.ascontiguousarray(ends if table.binning != CODE else ends[:, :0], np.float64)
@@ -84,17 +84,17 @@ def _add_sums(values, work, n, outputs, row, out):
 @loop(_nrt=False)
 def dot_dense(table, x, work, begin, end, out):
     """Add the sums of dense rows begin..end to `out`, rows of `table.outputs`; both are flat."""
-    d, one = table.features, np.int64(1)
+    d, single_row = table.features, np.int64(1)
     for top in range(begin, end, BLOCK):
         bottom = top + BLOCK if top + BLOCK < end else end
         for j in range(0, d, table.tile):
             n = table.tile if d - j > table.tile else d - j
             for i in range(top, bottom):
-                at = i * d + j
+                position = i * d + j
                 # Parts of rows lie too far apart for the processor to read ahead by itself.
                 for k in range(0, n if n < d else 0, 64 // x.itemsize):
-                    prefetch(x, at + AHEAD * d + k)
-                locate_dense(table.bins, x, at, j, n, one, work.locations)
+                    prefetch(x, position + AHEAD * d + k)
+                locate_dense(table.bins, x, position, j, n, single_row, work.locations)
                 _add_sums(table.values, work, n, table.outputs, i, out)
 
 

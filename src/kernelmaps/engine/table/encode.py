@@ -46,12 +46,12 @@ def encode_dense(bins, encoding, x, locations, begin, end, out):
     for row in range(begin, end, together):
         n_rows = together if end - row > together else end - row
         for j in range(0, d, TILE):
-            n, at = TILE if d - j > TILE else d - j, row * d + j
-            locate_dense(bins, x, at, j, n, n_rows, locations)
-            for first in range(0, n * n_rows, n):
+            n, position = TILE if d - j > TILE else d - j, row * d + j
+            locate_dense(bins, x, position, j, n, n_rows, locations)
+            for start in range(0, n * n_rows, n):
                 for k in range(n):
-                    value = np.float64(read(x, at + first + k))
+                    value = np.float64(read(x, position + start + k))
                     inside &= (read(ends, j + k) <= value) & (value <= read(ends, d + j + k))
-                    code = _code(bins, encoding.unit, locations, first + k, j + k)
-                    put(out, at + first + k, code)
+                    code = _code(bins, encoding.unit, locations, start + k, j + k)
+                    put(out, position + start + k, code)
     return inside

@@ -78,7 +78,7 @@ class Bins(NamedTuple):
 class LocalPolynomials(NamedTuple):
     """Coefficients of local polynomials, one piece for each bin."""
 
-    first: np.ndarray  # int32[pieces]: column of the first stored entry
+    first_column: np.ndarray  # int32[pieces]: column of the first stored entry
     coef: np.ndarray  # T, flat [piece][power][column]; columns are padded with zeros
     powers: tuple  # static: degree + 1
     chunk: tuple  # static: columns in a vector, a power of two
@@ -96,7 +96,7 @@ class Layout(NamedTuple):
     bins: Bins
     values: LocalPolynomials
     column: np.ndarray  # int64[d + 1]: first output column of each feature
-    band: np.ndarray  # int32[d]: stored columns of each feature
+    n_stored: np.ndarray  # int32[d]: stored columns of each feature
     uniform_width: int  # columns of every feature, if all have as many and store them all; else 0
 
 
@@ -105,10 +105,10 @@ def layout_of(table: Table) -> Layout:
     """The layout of a table, in the precision of its coefficients."""
     first_piece, sets = pieces_of(table)
     blocks = [table.polynomials(s) for s in sets]
-    first = [table.first[b : b + n] for b, n in zip(table.first_start, table.bins, strict=True)]
+    columns = [table.first[b : b + n] for b, n in zip(table.first_start, table.bins, strict=True)]
     bins = bins_of(table, first_piece)
-    firsts, dtype = [first[s] for s in sets], table.coef.dtype
-    values = polynomials_of(firsts, blocks, dtype, bool(bins.mirror), _MIN_WRITTEN)
+    first_columns, dtype = [columns[s] for s in sets], table.coef.dtype
+    values = polynomials_of(first_columns, blocks, dtype, bool(bins.mirror), _MIN_WRITTEN)
     widths = {*table.width.tolist(), *table.band.tolist()}
     uniform_width = widths.pop() if len(widths) == 1 else 0
     return Layout(bins, values, table.column.copy(), table.band[table.set_of], uniform_width)
@@ -194,7 +194,7 @@ def _cells(sets: Sequence[np.ndarray]) -> tuple[int, list[int], list[np.ndarray]
 
 
 def polynomials_of(
-    first: Sequence[np.ndarray],
+    first_columns: Sequence[np.ndarray],
     coef: Sequence[np.ndarray],
     dtype: Any,
     mirrored: bool = False,
@@ -215,12 +215,12 @@ def polynomials_of(
     flat = allocate_aligned(int(np.prod(shape)), dtype)
     values = flat.reshape(shape)
     starts = np.zeros(len(values), np.int32)
-    at = 0
-    for first_columns, block in zip(first, coef, strict=True):
-        of_set = slice(at, at + len(block))
-        values[of_set, : block.shape[1], : block.shape[2]] = block
-        starts[of_set] = first_columns
-        at += len(block)
+    begin = 0
+    for columns_of_set, block in zip(first_columns, coef, strict=True):
+        span = slice(begin, begin + len(block))
+        values[span, : block.shape[1], : block.shape[2]] = block
+        starts[span] = columns_of_set
+        begin += len(block)
     if mirrored:
         values[n_pieces + 1 :] = -values[: n_pieces + 1]
         starts[n_pieces + 1 :] = starts[: n_pieces + 1]
@@ -230,8 +230,8 @@ def polynomials_of(
 def coefficients(layout: Layout) -> np.ndarray:
     """Coefficients [piece][power][column] without the columns that fill vectors."""
     values = layout.values
-    pieces = values.coef.reshape(len(values.first), len(values.powers), -1)
-    return pieces[:, :, : int(layout.band.max())]
+    pieces = values.coef.reshape(len(values.first_column), len(values.powers), -1)
+    return pieces[:, :, : int(layout.n_stored.max())]
 
 
 def octaves_of(bins: Bins) -> tuple[int, int]:

@@ -65,8 +65,8 @@ def locations_for(count: int) -> Locations:
 
 
 @njit(**INNER)
-def locate_values(bins, kind, x, start, j, locations, at, n):
-    """Locate the values x[start:] of n features from j on, into locations from `at` on.
+def locate_values(bins, kind, x, start, j, locations, offset, n):
+    """Locate the values x[start:] of n features from j on, into locations from `offset` on.
 
     `kind` is that of the bins, as an argument by itself: one kind is compiled.
     """
@@ -76,7 +76,7 @@ def locate_values(bins, kind, x, start, j, locations, at, n):
         first_piece = read(bins.integers, FIRST_PIECE * d + f)
         if len(kind) == CODE:  # positions stay zero
             b = min(np.int64(read(x, start + k)), top)
-            put(locations.piece, at + k, first_piece + b)
+            put(locations.piece, offset + k, first_piece + b)
             continue
         value = np.float64(read(x, start + k))
         size = abs(value) if bins.signed else value
@@ -95,8 +95,8 @@ def locate_values(bins, kind, x, start, j, locations, at, n):
         else:
             b, u = _find_between_edges(bins, size, f, d)
         b += first_piece + (bins.mirror if value < 0 else 0)
-        put(locations.piece, at + k, bins.zero_piece if bins.zero_at_zero and value == 0 else b)
-        put(locations.u, at + k, u)
+        put(locations.piece, offset + k, bins.zero_piece if bins.zero_at_zero and value == 0 else b)
+        put(locations.u, offset + k, u)
 
 
 @njit(**INNER)
@@ -120,18 +120,18 @@ def _find_between_edges(bins, size, f, d):
 
 
 @njit(inline="always", **INNER)
-def locate_dense(bins, x, at, j, n, n_rows, locations):
+def locate_dense(bins, x, position, j, n, n_rows, locations):
     """Locate the values of n features from j on in n_rows consecutive rows, from x[at] on."""
     for k in range(0, n * n_rows, n):
-        locate_values(bins, bins.kind, x, at + k, j, locations, k, n)
+        locate_values(bins, bins.kind, x, position + k, j, locations, k, n)
 
 
 @njit(inline="always", **INNER)
-def locate_stored(bins, stored, at, n, locations):
+def locate_stored(bins, stored, position, n, locations):
     """The same for n stored values of CSR rows, which have features of their own."""
     for k in range(n):
-        j = np.int64(item(stored.indices, at + k))
-        locate_values(bins, bins.kind, stored.data, at + k, j, locations, k, np.int64(1))
+        j = np.int64(item(stored.indices, position + k))
+        locate_values(bins, bins.kind, stored.data, position + k, j, locations, k, np.int64(1))
 
 
 def stored_rows(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> Stored:

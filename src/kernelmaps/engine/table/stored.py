@@ -49,7 +49,8 @@ class Table:
     clip_low, clip_high : float64[S]
         Range to which values are clipped before that.
     bins, width, band : int32[S]
-        Number of bins; output columns of a feature; columns stored (others are zero) in each bin.
+        Number of bins; output columns of a feature; columns stored (others are zero) in each bin,
+        whose matrix is banded.
     edges, edge_start : float64, int64[S]
         Bin edges (EDGES only) and where each set's begin.
     first, first_start : int32, int64[S]
@@ -103,17 +104,17 @@ class Table:
         return replace(self, coef=self.coef.astype(dtype))
 
     def polynomials(self, s: int) -> np.ndarray:
-        """Coefficients (bins, degree + 1, band) of one set."""
+        """Coefficients (bins, degree + 1, stored columns) of one set."""
         shape = (int(self.bins[s]), self.degree + 1, int(self.band[s]))
         start = int(self.coef_start[s])
         return self.coef[start : start + prod(shape)].reshape(shape)
 
     def take_sets(self, sets: Any) -> Table:
         """The table of one feature for each of some sets, which a slice or their indices name."""
-        of_sets = {name: getattr(self, name)[sets] for name in (*_OF_SETS, *_STARTS)}
-        column = np.concatenate([[0], np.cumsum(of_sets["width"], dtype=np.int64)])
+        selected = {name: getattr(self, name)[sets] for name in (*_OF_SETS, *_STARTS)}
+        column = np.concatenate([[0], np.cumsum(selected["width"], dtype=np.int64)])
         set_of = np.arange(len(column) - 1, dtype=np.int32)
-        return replace(self, set_of=set_of, column=column, **of_sets)
+        return replace(self, set_of=set_of, column=column, **selected)
 
     def join(self, other: Table) -> Table:
         """The table of the features of both, whose bins and polynomials are of the same kind."""
@@ -148,7 +149,7 @@ class Table:
         signed: bool = False,
         zero_at_zero: bool = False,
     ) -> Table:
-        """Lay out sets of coefficients, each (bins, degree + 1, band), one after the other.
+        """Lay out sets of coefficients (bins, degree + 1, stored columns), one after the other.
 
         `shared[s]` says which entry of `coef` (and `first`) set s uses, for sets that differ in
         their binning alone.
@@ -204,10 +205,10 @@ def clipping(table: Table) -> tuple[np.ndarray, np.ndarray]:
     """
     if table.binning != LOG2:
         return table.clip_low, table.clip_high
-    first = np.ldexp(1.0, table.origin.astype(int))
+    lowest = np.ldexp(1.0, table.origin.astype(int))
     octaves = table.bins / 2.0**table.resolution
     beyond = np.ldexp(1.0, np.minimum(table.origin + octaves, 1023).astype(int))
-    return np.maximum(table.clip_low, first), np.minimum(table.clip_high, np.nextafter(beyond, 0))
+    return np.maximum(table.clip_low, lowest), np.minimum(table.clip_high, np.nextafter(beyond, 0))
 
 
 def code_table(

@@ -36,10 +36,10 @@ def transform_workspace(table: Layout) -> TransformWorkspace:
 
 
 @njit(**INNER)
-def _write(values, piece, u, to, out):
+def _write(values, piece, u, position, out):
     """Write the columns of one value from out[to] on, by Horner's rule."""
     for v in range(len(values.parts)):
-        store(out, to + v * len(values.chunk), polynomial(values, piece, u, v))
+        store(out, position + v * len(values.chunk), polynomial(values, piece, u, v))
 
 
 @njit(**INNER)
@@ -49,8 +49,9 @@ def _place_of(table, locations, k, n_features, first_row, first_feature):
     It is of row first_row + k // n_features and feature first_feature + k % n_features.
     """
     piece, column = np.int64(item(locations.piece, k)), table.column
-    at = (first_row + k // n_features) * column[column.size - 1]
-    return at + column[first_feature + k % n_features] + item(table.values.first, piece)
+    row_start = (first_row + k // n_features) * column[column.size - 1]
+    start = row_start + column[first_feature + k % n_features]
+    return start + item(table.values.first_column, piece)
 
 
 @loop(_nrt=False)
@@ -76,43 +77,44 @@ def transform_dense(table, x, work, begin, end, out):
                 safe -= 1
             if uniform_width > 0:
                 # A separate loop without decisions takes three quarters of the time.
-                at = row * row_width + column[j]
+                row_start = row * row_width + column[j]
                 for k in range(safe):
-                    prefetch(out, at + k * uniform_width + PREFETCH)
+                    prefetch(out, row_start + k * uniform_width + PREFETCH)
                     piece, u = np.int64(item(locations.piece, k)), item(locations.u, k)
-                    _write(values, piece, u, at + k * uniform_width, out)
+                    _write(values, piece, u, row_start + k * uniform_width, out)
             else:
-                for first in range(0, safe, n):
-                    at = (row + first // n) * row_width
-                    for k in range(first, first + n if first + n < safe else safe):
+                for start in range(0, safe, n):
+                    row_start = (row + start // n) * row_width
+                    for k in range(start, start + n if start + n < safe else safe):
                         piece = np.int64(item(locations.piece, k))
-                        to = at + column[j + k - first] + item(values.first, piece)
-                        _write(values, piece, item(locations.u, k), to, out)
+                        position = row_start + column[j + k - start]
+                        position += item(values.first_column, piece)
+                        _write(values, piece, item(locations.u, k), position, out)
             for k in range(safe, n * n_rows):
                 piece, u = np.int64(item(locations.piece, k)), item(locations.u, k)
                 _write(values, piece, u, zero, work.scratch)
-                to = _place_of(table, locations, k, n, row, j)
-                copy_numbers(work.scratch, out, to, np.int64(item(table.band, j + k % n)))
+                position = _place_of(table, locations, k, n, row, j)
+                copy_numbers(work.scratch, out, position, np.int64(item(table.n_stored, j + k % n)))
 
 
 @loop(_nrt=False)
 def transform_stored(table, rows, work, begin, end, out):
     """φ of CSR rows begin..end, for maps with φ(0) = 0; ``out.indptr`` is given."""
     values, zero = table.values, np.int64(0)
-    to, last = out.indptr[begin], rows.indptr[end]
+    position, last = out.indptr[begin], rows.indptr[end]
     stop, locations = out.indptr[end] - work.scratch.size, work.locations
     for a in range(rows.indptr[begin], last, TILE):
         n = TILE if last - a > TILE else last - a
         locate_stored(table.bins, rows, a, n, locations)
         for k in range(n):
             piece, j = np.int64(item(locations.piece, k)), np.int64(item(rows.indices, a + k))
-            count = np.int64(item(table.band, j))
-            if to <= stop:
-                _write(values, piece, item(locations.u, k), to, out.data)
+            count = np.int64(item(table.n_stored, j))
+            if position <= stop:
+                _write(values, piece, item(locations.u, k), position, out.data)
             else:
                 _write(values, piece, item(locations.u, k), zero, work.scratch)
-                copy_numbers(work.scratch, out.data, to, count)
-            first = item(table.column, j) + item(values.first, piece)
+                copy_numbers(work.scratch, out.data, position, count)
+            column = item(table.column, j) + item(values.first_column, piece)
             for c in range(count):
-                out.indices[to + c] = first + c
-            to += count
+                out.indices[position + c] = column + c
+            position += count

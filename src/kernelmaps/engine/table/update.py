@@ -1,9 +1,9 @@
 r"""Weights of a table's columns: scores of single rows, and steps along them, for training.
 
-The columns of a map are ψ = RΦ, where Φ, the *band*, has few entries that are not zero (splines:
-R = D_d^{-T}; other maps: R = I). The loops store v = Rᵀw, not the weights w of ψ: so the score of
-a value reads the band alone, and a step Δα along ψ adds a multiple of RᵀRΦ (S. Maji, Linearized
-smooth additive classifiers, 2012, eq. 7, where RᵀR is called L_d):
+The columns of a map are ψ = RΦ, where Φ is a *local basis*, few functions of which are not zero at
+a value (splines: R = D_d^{-T}; other maps: R = I). The loops store v = Rᵀw, not the weights w of ψ:
+so the score of a value reads these few alone, and a step Δα along ψ adds a multiple of RᵀRΦ
+(S. Maji, Linearized smooth additive classifiers, 2012, eq. 7, where RᵀR is called L_d):
 
 .. math:: ⟨w, ψ⟩ = ⟨v, Φ⟩, \qquad w ← w + Δα\,ψ \;⇔\; v ← v + Δα\,RᵀRΦ, \qquad
           ‖ψ‖² = ⟨Φ, RᵀRΦ⟩.
@@ -16,8 +16,8 @@ The weights lie as ``[feature][basis][lane]``; a lane is a class. The values of 
 once (:func:`locate_row`), the row is scored (:func:`score`), and the weights move along it
 (:func:`add`).
 
-Relies on the relations of :mod:`.layout` (the pieces that the finder returns exist, and the band of
-each ends within the weights of its feature), and on CSR columns that were checked on entry.
+Relies on the relations of :mod:`.layout` (the pieces that the finder returns exist, and the columns
+of each end within the weights of its feature), and on CSR columns that were checked on entry.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Basis(NamedTuple):
     """The tables of an additive map for training, addressed by the pieces of `bins`."""
 
     bins: Bins
-    values: LocalPolynomials  # the band Φ
+    values: LocalPolynomials  # the local basis Φ
     update: LocalPolynomials  # RᵀRΦ, the change of the weights; the same object as Φ if R = I
     squares: Squares  # ‖ψ‖² = ⟨Φ, RᵀRΦ⟩
     stride: int  # weights of each feature
@@ -128,8 +128,8 @@ def locate_row(bins, rows, i, work):
     if len(rows.sparse):
         locate_stored(bins, rows, begin, end - begin, work.locations)
     else:
-        zero, one = np.int64(0), np.int64(1)
-        locate_dense(bins, rows.data, begin, zero, end - begin, one, work.locations)
+        feature, single_row = np.int64(0), np.int64(1)
+        locate_dense(bins, rows.data, begin, feature, end - begin, single_row, work.locations)
     return begin, end - begin
 
 
@@ -138,10 +138,10 @@ def _add_term(weights, rows, locations, begin, k, total):
     """Add the k-th value's term of the scores, chunk by chunk and lane by lane."""
     piece, u = np.int64(item(locations.piece, k)), item(locations.u, k)
     table, j = weights.table, feature_of(rows, begin + k, begin)
-    at = (j * weights.stride + item(table.first, piece)) * len(weights.lanes)
+    position = (j * weights.stride + item(table.first_column, piece)) * len(weights.lanes)
     for v in range(len(table.parts)):
         phi = repeat(polynomial(table, piece, u, v), weights.lanes)
-        w = load(weights.w, at + v * len(weights.touched), weights.touched)
+        w = load(weights.w, position + v * len(weights.touched), weights.touched)
         total = multiply_add(phi, w, total)
     return total
 
@@ -175,11 +175,11 @@ def add(weights, rows, work, begin, n):
     for k in range(n):
         piece, u = np.int64(item(locations.piece, k)), item(locations.u, k)
         j = feature_of(rows, begin + k, begin)
-        first = (j * weights.stride + item(table.first, piece)) * len(lanes)
+        start = (j * weights.stride + item(table.first_column, piece)) * len(lanes)
         for v in range(len(table.parts)):
-            at = first + v * len(weights.touched)
+            position = start + v * len(weights.touched)
             phi = repeat(polynomial(table, piece, u, v), lanes)
-            store(w, at, multiply_add(phi, steps, load(w, at, weights.touched)))
+            store(w, position, multiply_add(phi, steps, load(w, position, weights.touched)))
 
 
 @njit(**INNER)

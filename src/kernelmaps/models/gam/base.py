@@ -55,7 +55,7 @@ from ..inputs import (
 from ..losses import GAM, BinomialCounts, JointLoss, LogLoss, Loss, find_loss
 from ..rows.basis import count_levels as count_basis_levels
 from ..shapes import Explanation, PairFunction, ShapeFunction, score_name
-from .comparison import fit_statistics
+from .anova import fit_statistics
 from .design import (
     MAX_EXACT_ROWS,
     AdditiveDesign,

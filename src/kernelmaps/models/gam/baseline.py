@@ -93,9 +93,9 @@ class BaselineHazard:
             for begin, end in zip([0, *ends[:-1]], ends, strict=True)
         ]).astype(np.int64))  # fmt: skip
         integrals = np.zeros((len(positions), width))
-        for some, at_risk, tied in sets.means(sums.risk, deviations, width):
-            jumps = c0[some, None] * at_risk - c1[some, None] * tied
-            np.add.at(integrals, np.searchsorted(positions, place[some]), jumps)
+        for block, risk_means, tied in sets.means(sums.risk, deviations, width):
+            jumps = c0[block, None] * risk_means - c1[block, None] * tied
+            np.add.at(integrals, np.searchsorted(positions, place[block]), jumps)
         new = np.diff(sets.stratum[order][positions], prepend=-1) != 0
         integrals = np.cumsum(integrals, axis=0)
         begins = np.flatnonzero(new)
@@ -110,9 +110,9 @@ class BaselineHazard:
 
     def _places(self, times: np.ndarray, stratum: int) -> np.ndarray:
         """The last time of an event in a stratum up to each of some times; −1 before all."""
-        first, last = np.searchsorted(self.stratum, [stratum, stratum + 1])
-        places = first + np.searchsorted(self.time[first:last], times, side="right") - 1
-        return np.where(places >= first, places, -1)
+        begin, end = np.searchsorted(self.stratum, [stratum, stratum + 1])
+        places = begin + np.searchsorted(self.time[begin:end], times, side="right") - 1
+        return np.where(places >= begin, places, -1)
 
     def cumulative(self, times: np.ndarray, stratum: int) -> np.ndarray:
         """Λ₀ of a stratum at times."""

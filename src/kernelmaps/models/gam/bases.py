@@ -197,8 +197,8 @@ def natural_bases(
     variances = np.maximum(variances, BASES.min_variance * largest)
     scale = np.sqrt(np.where(largest > 0, variances, np.inf))
     theta = np.concatenate([range_space @ (rotation / scale[:, None]), null_space], axis=2)
-    of_curves = np.where(largest > 0, 1 / (unit * scale**2), np.inf)
-    penalty = np.concatenate([of_curves, np.where(independent, 1.0, np.inf)], axis=1)
+    curve_penalty = np.where(largest > 0, 1 / (unit * scale**2), np.inf)
+    penalty = np.concatenate([curve_penalty, np.where(independent, 1.0, np.inf)], axis=1)
     return NaturalBases(raw, theta, penalty, null_space.shape[2])
 
 
@@ -287,9 +287,9 @@ def splines(position: np.ndarray, size: int, degree: int) -> np.ndarray:
 
 def periodic_splines(position: np.ndarray, size: int, degree: int) -> np.ndarray:
     """B-splines on a circle of length 1."""
-    on_a_line = splines(position % 1.0, size + degree, degree)
-    matrix = on_a_line[:, :size].copy()
-    matrix[:, :degree] += on_a_line[:, size:]
+    basis = splines(position % 1.0, size + degree, degree)
+    matrix = basis[:, :size].copy()
+    matrix[:, :degree] += basis[:, size:]
     return matrix
 
 
@@ -447,7 +447,7 @@ def fit_alone(bases: NaturalBases, column: ColumnTargets) -> CurveFits:
     costs = np.sum(np.log1p(n / penalty), axis=2)
     criterion = (n - 1) * np.log(deviance) + costs[:, None]
     edf = np.sum(n / (n + penalty), axis=2)
-    best = [of_basis[grid].max() for of_basis, grid in zip(edf, criterion.argmin(2), strict=True)]
+    best = [values[grid].max() for values, grid in zip(edf, criterion.argmin(2), strict=True)]
     return CurveFits(bases, -0.5 * criterion.min(axis=2).sum(axis=1), np.array(best))
 
 
@@ -504,11 +504,11 @@ def curve_basis(
         best, best_axis = (rough, 0) if rough.likelihood[0] > better else (best, best_axis)
     basis = best.bases[best_axis]
     if term.n_bases is None:
-        of_column = CURVES.functions_per_edf * best.edf[best_axis]
+        needed = CURVES.functions_per_edf * best.edf[best_axis]
         more = max(CURVES.min_more_functions, affordable)
         if n_rows >= CURVES.many_rows:
             more = min(CURVES.more_functions_many, more)
-        basis = basis.smoothest(int(of_column + more))
+        basis = basis.smoothest(int(needed + more))
     if n_rows >= CURVES.many_rows:
         return basis.with_two_smoothing_parameters(CURVES.n_smoothest)
     return basis

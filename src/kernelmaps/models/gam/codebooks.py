@@ -200,9 +200,9 @@ def with_ends(edges: np.ndarray) -> np.ndarray:
     """Edges of bins, with those of the first and of the last one: values beyond are clipped."""
     if not len(edges):
         return np.array([0.0, 1.0])
-    first, last = edges[:1], edges[-1:]
-    begin = np.minimum(np.nextafter(first, -np.inf), first - CODING.min_end_width)
-    end = np.maximum(np.nextafter(last, np.inf), last + CODING.min_end_width)
+    low, high = edges[:1], edges[-1:]
+    begin = np.minimum(np.nextafter(low, -np.inf), low - CODING.min_end_width)
+    end = np.maximum(np.nextafter(high, np.inf), high + CODING.min_end_width)
     return np.concatenate([begin, edges, end])
 
 

@@ -78,13 +78,13 @@ class AdditiveDesign:
 
     def slices(self) -> list[tuple[DesignTerm, slice, slice]]:
         """The terms, and where their coefficients and their smoothing parameters are."""
-        by_columns: dict[tuple[int, ...], tuple[slice, slice]] = {}
+        spans: dict[tuple[int, ...], tuple[slice, slice]] = {}
         begin = 0
         for term, span in zip(self.ordered_terms, coefficient_slices(self.bases), strict=True):
             end = begin + term.basis.n_smoothing
-            by_columns[term.columns] = span, slice(begin, end)
+            spans[term.columns] = span, slice(begin, end)
             begin = end
-        return [(term, *by_columns[term.columns]) for term in self.terms]
+        return [(term, *spans[term.columns]) for term in self.terms]
 
     def constraint_matrix(self) -> np.ndarray | None:
         """C of the constraints Cβ ≥ 0 on the coefficients of all terms but a large factor."""
@@ -110,10 +110,10 @@ class AdditiveDesign:
             for j, shapes in term.pair_shapes.items():
                 axis, nodes = pair.columns.index(j), self.books[j].nodes
                 cells = np.moveaxis(basis.values.reshape(*pair.counts.shape, -1), axis, 0)[1:]
-                curve, of_curve = curves.get(j, (np.zeros((len(nodes) + 1, 0)), slice(0)))
+                curve, curve_span = curves.get(j, (np.zeros((len(nodes) + 1, 0)), slice(0)))
                 positions = pair.positions[axis]
                 rows = pair_constraint_rows(shapes, nodes, curve[1:], positions, cells)
-                add(rows, of_curve, span)
+                add(rows, curve_span, span)
         return np.concatenate(blocks) if blocks else None
 
     def with_pairs(
@@ -216,7 +216,7 @@ def describe_merged_levels(design: AdditiveDesign, settings: GamSettings) -> Ite
     for term in design.terms:
         if term.pair is None or term.pair.columns not in settings.pairs:
             continue
-        for j, side in zip(term.columns, (term.pair.first, term.pair.second), strict=True):
+        for j, side in zip(term.columns, term.pair.coarse, strict=True):
             book, limit = books[j], side.size - 2  # besides missing and other levels
             if book.kind == "category" and len(book.levels) > limit:
                 share = design.counts[j][side.of_code == OTHER].sum() / n_rows
@@ -242,8 +242,8 @@ def build_design(
         shapes = settings.constraints.get(j, ())
         if term.kind == "auto":
             term = replace(term, kind="spline" if book.kind == "number" else "category")
-        of_pairs = (by_column.get(j, ()) for by_column in settings.pair_constraints.values())
-        if {"convex", "concave"} & set(shapes).union(*of_pairs) and term.knots == "auto":
+        pair_shapes = (constraints.get(j, ()) for constraints in settings.pair_constraints.values())
+        if {"convex", "concave"} & set(shapes).union(*pair_shapes) and term.knots == "auto":
             term = replace(term, knots="even")  # on the axis on which it is to be convex
         basis: Basis
         if term.kind == "category":
@@ -270,8 +270,8 @@ def build_design(
             points = distinct_points(np.column_stack(values), rows.weight)
         else:
             sizes = [books[j].n_codes for j in columns]
-            first, second = (CoarseCodes(np.arange(n, dtype=np.uint8), n) for n in sizes)
-            (table,) = rows.pair_counts([columns], [(first, second)])
+            left, right = (CoarseCodes(np.arange(n, dtype=np.uint8), n) for n in sizes)
+            (table,) = rows.pair_counts([columns], [(left, right)])
             points = cells_with_rows([books[j].nodes for j in columns], table)
         where = f"{settings.owner}: the surface {name!r}"
         surface, basis = build_surface(columns, points, term.n_bases, where)
@@ -284,8 +284,8 @@ def build_design(
     counts, totals = tuple(sums.by_output[0].singles), tuple(sums.totals)
     design = AdditiveDesign(rows, counts, terms, settings.n_jobs, totals)
     design = design.with_pairs(list(settings.pairs), requested=settings.pairs)
-    by_pair = settings.pair_constraints
-    terms = tuple(replace(t, pair_shapes=by_pair.get(t.columns, {})) for t in design.terms)
+    shapes = settings.pair_constraints
+    terms = tuple(replace(t, pair_shapes=shapes.get(t.columns, {})) for t in design.terms)
     return replace(design, terms=terms)
 
 

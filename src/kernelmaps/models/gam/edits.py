@@ -112,14 +112,14 @@ def _nodes_of_edit(book: Codebook, between: Any, owner: str) -> tuple[np.ndarray
             f"{owner}: {parameter('between')} must hold two numbers in order (or None for an open "
             f"end), got {between!r}."
         )
-    first, last = book.nodes[[0, -1]] if len(book.nodes) else (np.inf, -np.inf)
-    if between is not None and (ends[1] < first or ends[0] > last):
+    low, high = book.nodes[[0, -1]] if len(book.nodes) else (np.inf, -np.inf)
+    if between is not None and (ends[1] < low or ends[0] > high):
         raise ValueError(
             f"{owner}: [{ends[0]:g}, {ends[1]:g}] holds no value of column {book.name!r} "
-            f"in fit: {first:g} … {last:g}."
+            f"in fit: {low:g} … {high:g}."
         )
     # An end at or beyond those of the training rows: the effect goes on as it is there.
-    interval = np.where([ends[0] <= first, ends[1] >= last], [-np.inf, np.inf], ends)
+    interval = np.where([ends[0] <= low, ends[1] >= high], [-np.inf, np.inf], ends)
     finite = interval[np.isfinite(interval)]
     below = np.minimum(np.nextafter(finite, -np.inf), finite - CODING.min_end_width)
     above = np.maximum(np.nextafter(finite, np.inf), finite + CODING.min_end_width)
@@ -140,8 +140,8 @@ def add_nodes(model: AdditivePredictor, j: int, points: np.ndarray) -> AdditiveP
         """A function of the column, given at the codes before."""
         if curve is None:
             return values[old_code]
-        at_nodes = curve_of(book, curve, values.astype(np.float64)).values_at(nodes)
-        return np.concatenate([values[:1], at_nodes]).astype(values.dtype)
+        node_values = curve_of(book, curve, values.astype(np.float64)).values_at(nodes)
+        return np.concatenate([values[:1], node_values]).astype(values.dtype)
 
     terms, bases, books = list(model.terms), list(model.posterior.bases), list(model.books)
     for t, term in enumerate(model.terms):

@@ -143,7 +143,7 @@ def effect_tables(
         else:
             total = np.zeros([len(axis.labels) for axis in axes])
             numbers = [books[j].numbers(rows[j], owner) for j in term.columns]
-            bands = [axis.rows_of(of_axis) for axis, of_axis in zip(axes, numbers)]
+            bands = [axis.rows_of(values) for axis, values in zip(axes, numbers)]
             np.add.at(total, tuple(bands), exposure)
         tables[term.name] = _frame(model, t, axes, total)
     return tables

@@ -191,8 +191,8 @@ def _fit_jointly(design: AdditiveDesign, loss: JointLoss, settings: GamSettings)
     for k, columns in enumerate(settings.columns_of_predictors):
         for term, _, smoothing in design.slices():
             if columns is not None and not columns.issuperset(term.columns):
-                at = np.arange(len(rho)).reshape(-1, predictors.count)[smoothing, k]
-                rho[at], fixed[at] = REML.absent, True
+                positions = np.arange(len(rho)).reshape(-1, predictors.count)[smoothing, k]
+                rho[positions], fixed[positions] = REML.absent, True
     fit = fit_penalised(rows, loss, rho, fixed, max_iter=settings.max_iter)
     penalty = Penalties.from_bases(design.bases, predictors).diagonal(fit.rho)
     n = design.total_weight
@@ -212,14 +212,14 @@ def split_fit(fit: PenalisedFit, loss: JointLoss) -> list[PenalisedFit]:
     if isinstance(fit.posterior, IndependentCovariance):
         if loss.shares_smoothing:  # scores that sum to zero
             matrix = matrix - matrix.mean(axis=1, keepdims=True)
-        outputs = []
-        for k, (part, at) in enumerate(zip(fit.posterior.parts, fit.posterior.places, strict=True)):
+        outputs, pairs = [], zip(fit.posterior.parts, fit.posterior.places, strict=True)
+        for k, (part, index) in enumerate(pairs):
             unit = float(coding[k, k])
             beta = unit * matrix[:, k]
             beta[0] += loss.shift[k]
             outputs.append(replace(
-                fit, beta=beta, active=fit.active[at] // m, posterior=part.scale(unit**2),
-                smoothing_deviations=unit * fit.smoothing_deviations[at],
+                fit, beta=beta, active=fit.active[index] // m, posterior=part.scale(unit**2),
+                smoothing_deviations=unit * fit.smoothing_deviations[index],
                 rho=rho[k] - 2 * np.log(unit), edf=edf[:, k],
             ))  # fmt: skip
         return outputs
@@ -229,12 +229,12 @@ def split_fit(fit: PenalisedFit, loss: JointLoss) -> list[PenalisedFit]:
     deviations = fit.smoothing_deviations.reshape(n, m, -1)
     outputs = []
     for share in coding:
-        of_output = np.einsum("a,iajb,b->ij", share, covariance, share, optimize=True)
+        output_covariance = np.einsum("a,iajb,b->ij", share, covariance, share, optimize=True)
         edf_of_output = edf @ share**2
         lost = (1 - edf.reshape(-1, m)[active, 0]) / fit.covariance.diagonal()[::m]  # the penalty
-        edf_of_output[active] = share @ share - lost * of_output.diagonal()
+        edf_of_output[active] = share @ share - lost * output_covariance.diagonal()
         outputs.append(replace(
-            fit, beta=matrix @ share, active=active, posterior=BlockCovariance(of_output),
+            fit, beta=matrix @ share, active=active, posterior=BlockCovariance(output_covariance),
             smoothing_deviations=np.tensordot(deviations, share, (1, 0)), rho=rho[0],
             edf=edf_of_output,
         ))  # fmt: skip

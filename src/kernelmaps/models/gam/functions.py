@@ -93,8 +93,8 @@ class Piece(NamedTuple):
         left = np.searchsorted(self.edges, x, side="right") - 1
         left = np.clip(left, 0, len(self.edges) - 2)
         share = (x - self.edges[left]) / (self.edges[left + 1] - self.edges[left])
-        at_numbers = self.coef[left, 0] + share[:, None] * self.coef[left, 1]
-        return np.where(np.isnan(numbers)[:, None], self.missing, at_numbers)
+        values = self.coef[left, 0] + share[:, None] * self.coef[left, 1]
+        return np.where(np.isnan(numbers)[:, None], self.missing, values)
 
 
 def pieces_of(books: Sequence[Codebook], terms: Sequence[Any]) -> list[list[Piece]]:
@@ -261,8 +261,8 @@ def _interpolate_pair(term: Any, places: Any, xp: Any) -> Any:
                 share = (place - xp.astype(code, places.dtype))[:, None]
                 sides = [(code, 1.0 - share), (xp.minimum(code + 1, xp.asarray(size - 1)), share)]
         corners = [
-            (size * index + next_index, of_cell * of_side)
-            for index, of_cell in corners
-            for next_index, of_side in sides
+            (size * index + next_index, cell * side)
+            for index, cell in corners
+            for next_index, side in sides
         ]
     return sum(share * xp.take(cells, index, axis=0) for index, share in corners)

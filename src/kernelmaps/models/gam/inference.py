@@ -102,9 +102,9 @@ def build_predictor(
         df = max(n - float(all_coefficients.edf.sum()), 1.0)
         df = df if loss.estimates_dispersion else np.inf
         residual_df = min(residual_df, df)
-        of_levels = effects[k] if effects else None
+        levels = effects[k] if effects else None
         penalty = penalties.diagonal(all_coefficients.rho)[: len(fits[k].beta)]
-        outputs.append(_Output.from_fit(slices, fits[k], df, penalty, of_levels, not loss.of_times))
+        outputs.append(_Output.from_fit(slices, fits[k], df, penalty, levels, not loss.has_times))
     unseen, deviations = [], []
     for term, span, smoothing in slices:
         is_category = [books[j].kind == "category" for j in term.columns]
@@ -174,13 +174,13 @@ class _Output:
         A large factor has those of its own effects, without what moves to it.
         """
         edf = float(self.fit.edf[self.slices[i][1]].sum())
-        for at, projection in self.projections.items():
+        for k, projection in self.projections.items():
             for axis, side in enumerate(projection.sides):
-                if i in (at, side.term):
+                if i in (k, side.term):
                     moved = projection.moved_edf(
-                        axis, self.slices, self.slices[at][1], self.fit, self.penalty
+                        axis, self.slices, self.slices[k][1], self.fit, self.penalty
                     )
-                    edf += -moved if i == at else moved
+                    edf += -moved if i == k else moved
         return edf
 
     def displayed_function(self, i: int) -> DisplayedFunction:
@@ -193,12 +193,12 @@ class _Output:
             positions = fit.active_in(span)
             combined.append(functions[:, fit.active[positions] - span.start])
             places.append(positions)
-        at = np.concatenate(places)
-        of_smoothing = fit.smoothing_deviations[at]
+        index = np.concatenate(places)
+        smoothing_deviations = fit.smoothing_deviations[index]
         return DisplayedFunction(
             np.hstack(combined), np.hstack([none, *sampling]),
-            fit.covariance[np.ix_(at, at)] + of_smoothing @ of_smoothing.T,
-            np.append(fit.covariance[0, 0], fit.covariance[0, at]), at,
+            fit.covariance[np.ix_(index, index)] + smoothing_deviations @ smoothing_deviations.T,
+            np.append(fit.covariance[0, 0], fit.covariance[0, index]), index,
         )  # fmt: skip
 
     def test(self, i: int) -> TermTest:
@@ -210,10 +210,10 @@ class _Output:
         tested, columns = [i], self.slices[i][0].columns
         if len(columns) == 1:
             tested += [k for k in self._joint_terms if columns[0] in self.slices[k][0].columns]
-        of_levels = [k for k in tested if _has_levels(self.slices[k][0])]
-        of_numbers = [k for k in tested if k not in of_levels]
-        tests = [self._test(wald_test, of_numbers)] if of_numbers else []
-        tests += [self._test(random_effects_test, [k]) for k in of_levels]
+        category_terms = [k for k in tested if _has_levels(self.slices[k][0])]
+        number_terms = [k for k in tested if k not in category_terms]
+        tests = [self._test(wald_test, number_terms)] if number_terms else []
+        tests += [self._test(random_effects_test, [k]) for k in category_terms]
         smallest = min(tests, key=lambda test: test.p_value)
         return smallest._replace(p_value=min(len(tests) * smallest.p_value, 1.0))
 
@@ -230,12 +230,12 @@ class _Output:
             return sd * np.sqrt(
                 [1.0, df / special.chdtri(df, 0.025), df / special.chdtri(df, 0.975)]
             )
-        at = fit.active_in(span)
-        if not len(at):
+        index = fit.active_in(span)
+        if not len(index):
             return np.zeros(3)
-        prior = fit.dispersion / self.penalty[fit.active[at]]
+        prior = fit.dispersion / self.penalty[fit.active[index]]
         ends = variance_interval(
-            fit.beta[fit.active[at]], fit.posterior.block(at), prior, self.residual_df
+            fit.beta[fit.active[index]], fit.posterior.block(index), prior, self.residual_df
         )
         return sd * np.sqrt([1.0, *ends])
 
@@ -244,11 +244,11 @@ class _Output:
         if isinstance(self.slices[terms[0]][0].basis, LevelBasis):
             assert self.levels is not None
             return mixture_test(self.levels.statistic, self.levels.null_weights, self.residual_df)
-        at = np.concatenate([self.fit.active_in(self.slices[k][1]) for k in terms])
-        beta, covariance = self.fit.beta[self.fit.active[at]], self.fit.posterior.block(at)
+        index = np.concatenate([self.fit.active_in(self.slices[k][1]) for k in terms])
+        beta, covariance = self.fit.beta[self.fit.active[index]], self.fit.posterior.block(index)
         if not beta.any():
             return NO_TEST
-        prior = self.fit.dispersion / np.maximum(self.penalty[self.fit.active[at]], 1e-300)
+        prior = self.fit.dispersion / np.maximum(self.penalty[self.fit.active[index]], 1e-300)
         prior = np.minimum(prior, MAX_PRIOR * covariance.diagonal())
         return test(beta, covariance, prior, self.residual_df)
 
@@ -260,7 +260,7 @@ def _joint_output(
     if not joint.loss.shares_smoothing:
         return None
     m = joint.loss.n_predictors
-    scaled = [(term, slice(m * at.start, m * at.stop), smoothing) for term, at, smoothing in slices]
+    scaled = [(term, slice(m * s.start, m * s.stop), smoothing) for term, s, smoothing in slices]
     levels = None
     if effects:  # outputs are independent: their statistics add up
         null_weights = np.concatenate([item.null_weights for item in effects])
@@ -289,8 +289,8 @@ def _fitted_term(
         if isinstance(basis, LevelBasis):
             assert output.levels is not None
             values.append(output.levels.values)
-            of_levels = output.levels.standard_errors(shown.functions, fit, shown.at)
-            variances = of_levels**2 + _row_products(shown.deviations, shown.deviations)
+            level_errors = output.levels.standard_errors(shown.functions, fit, shown.index)
+            variances = level_errors**2 + _row_products(shown.deviations, shown.deviations)
             errors.append(np.sqrt(variances))
         else:
             values.append(basis.evaluate(fit.beta[span]))
@@ -304,7 +304,7 @@ def _fitted_term(
         tabulate_codes = enforce_direction(tabulate_codes, term.shapes)
     main_parts: tuple[np.ndarray, ...] = ()
     if pair is not None:
-        tabulate_codes = tabulate_codes.reshape(pair.first.size, pair.second.size, -1)
+        tabulate_codes = tabulate_codes.reshape(*(side.size for side in pair.coarse), -1)
         main_parts = tuple(
             np.stack([o.projections[i].move(axis, o.fit.beta[span]) for o in outputs], axis=-1)
             for axis in (0, 1)
@@ -318,7 +318,7 @@ def _fitted_term(
         .reshape(tabulate_codes.shape),
         term.counts, np.array([output.edf(i) for output in outputs]), statistic, p_value,
         np.stack([np.exp(output.fit.rho[smoothing]) for output in outputs], axis=-1),
-        reference_df, coarse=() if pair is None else (pair.first.of_code, pair.second.of_code),
+        reference_df, coarse=() if pair is None else tuple(side.of_code for side in pair.coarse),
         main_parts=main_parts,
         increment_errors=np.stack(increments, axis=-1) if has_increments else None,
         positions=pair.positions if pair else (term.surface.knots,) if term.surface else (),
@@ -347,7 +347,7 @@ class DisplayedFunction:
         Of the coefficients, with what the uncertainty of the smoothing parameters adds.
     intercept : ndarray of shape (1 + n,)
         Covariances of the intercept, its variance first.
-    at : ndarray of int
+    index : ndarray of int
         Positions of the coefficients in the active set.
     """
 
@@ -355,7 +355,7 @@ class DisplayedFunction:
     deviations: np.ndarray
     covariance: np.ndarray
     intercept: np.ndarray
-    at: np.ndarray
+    index: np.ndarray
 
     def errors(self, with_intercept: bool) -> np.ndarray:
         """Standard errors at the codes, of the function or of its sum with the intercept.
@@ -384,9 +384,9 @@ class DisplayedFunction:
         return self.functions @ self.covariance
 
 
-def _row_products(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def _row_products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Inner products of the rows of two matrices."""
-    return np.einsum("ij,ij->i", first, second)
+    return np.einsum("ij,ij->i", left, right)
 
 
 # -- tests ----------------------------------------------------------------------------------------
@@ -484,19 +484,19 @@ def _posterior(
         indices += [span.start + active, np.full(new.functions.shape[1], _NEW_LEVEL)]
         variances += [np.zeros((len(fits), len(active))), new.variances]
     coefficients = np.concatenate(indices)
-    factors, of_levels = [], []
-    for k, (fit, of_new) in enumerate(zip(fits, np.hstack(variances), strict=True)):
-        lower_factor, at, active = _factor_of(fit, coefficients, of_new)
+    factors, level_parts = [], []
+    for k, (fit, new_variances) in enumerate(zip(fits, np.hstack(variances), strict=True)):
+        lower_factor, index, active = _factor_of(fit, coefficients, new_variances)
         factors.append(lower_factor)
         if factor is not None:
-            with_levels = np.zeros((len(effects[k].values), len(coefficients)))
-            with_levels[:, at], level_variances = effects[k].joint(fit, active)
-            of_levels.append(
-                _level_deviations(with_levels, level_variances, factors[k], effects[k].shares)
+            level_covariance = np.zeros((len(effects[k].values), len(coefficients)))
+            level_covariance[:, index], level_variances = effects[k].joint(fit, active)
+            level_parts.append(
+                _level_deviations(level_covariance, level_variances, factors[k], effects[k].shares)
             )
     levels = None
     if factor is not None:
-        loadings, directions, unshared = zip(*of_levels, strict=True)
+        loadings, directions, unshared = zip(*level_parts, strict=True)
         levels = LevelPosterior(factor, loadings, directions, np.stack(unshared))
     positions = np.flatnonzero(coefficients == _NEW_LEVEL).tolist()
     coding = None
@@ -505,10 +505,10 @@ def _posterior(
         and isinstance(joint.fit.posterior, BlockCovariance)  # outputs are correlated
         and joint.loss.n_predictors * len(coefficients) <= MAX_COMMON_COEFFICIENTS
     ):
-        m, of_new = joint.loss.n_predictors, np.hstack(variances)[0]
-        of_predictors = m * coefficients + np.arange(m)[:, None]  # one predictor after the other
-        of_predictors[:, positions] = _NEW_LEVEL
-        factors = [_factor_of(joint.fit, of_predictors.ravel(), np.tile(of_new, m))[0]]
+        m, new_variances = joint.loss.n_predictors, np.hstack(variances)[0]
+        all_coefficients = m * coefficients + np.arange(m)[:, None]  # one predictor after the other
+        all_coefficients[:, positions] = _NEW_LEVEL
+        factors = [_factor_of(joint.fit, all_coefficients.ravel(), np.tile(new_variances, m))[0]]
         coding = joint.loss.coding
     lower = np.tri(len(factors[0]), dtype=bool)
     packed = np.stack([lower_factor[lower] for lower_factor in factors])
@@ -516,17 +516,18 @@ def _posterior(
 
 
 def _factor_of(
-    fit: PenalisedFit, coefficients: np.ndarray, of_new_levels: np.ndarray
+    fit: PenalisedFit, coefficients: np.ndarray, new_variances: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The Cholesky factor of the covariance of some coefficients; where some are, and in the fit.
 
     Those outside of the active set have no variance, but for new levels.
     """
-    at = np.flatnonzero(np.isin(coefficients, fit.active))
-    active = np.searchsorted(fit.active, coefficients[at])
-    covariance, deviations = np.diag(of_new_levels), fit.smoothing_deviations[active]
-    covariance[np.ix_(at, at)] += fit.covariance[np.ix_(active, active)] + deviations @ deviations.T
-    return _cholesky(covariance), at, active
+    index = np.flatnonzero(np.isin(coefficients, fit.active))
+    active = np.searchsorted(fit.active, coefficients[index])
+    covariance, deviations = np.diag(new_variances), fit.smoothing_deviations[active]
+    uncertainty = deviations @ deviations.T  # of smoothing parameters
+    covariance[np.ix_(index, index)] += fit.covariance[np.ix_(active, active)] + uncertainty
+    return _cholesky(covariance), index, active
 
 
 def _level_deviations(
@@ -541,9 +542,9 @@ def _level_deviations(
     whitened = solve_triangular(factor, covariance.T, lower=True).T
     values, vectors = np.linalg.eigh(whitened.T @ (shares[:, None] * whitened))
     left_out = np.cumsum(np.maximum(values, 0.0))
-    first = int(np.searchsorted(left_out, LEFT_OUT_SHARE * float(shares @ variances)))
-    first = max(first, len(values) - MAX_LOADINGS // len(shares))
-    directions = vectors[:, first:]
+    begin = int(np.searchsorted(left_out, LEFT_OUT_SHARE * float(shares @ variances)))
+    begin = max(begin, len(values) - MAX_LOADINGS // len(shares))
+    directions = vectors[:, begin:]
     loadings = whitened @ directions
     shared = np.sum(loadings**2, axis=1)  # at most the variance, but for rounding errors
     loadings *= np.sqrt(np.minimum(variances / np.maximum(shared, 1e-300), 1.0))[:, None]
@@ -558,9 +559,9 @@ def _with_most_variance(fit: PenalisedFit, span: slice) -> np.ndarray:
     its coefficients.
     """
     variances, deviations = np.zeros(len(fit.beta)), fit.smoothing_deviations
-    of_dense = fit.active[: len(fit.covariance)]
-    variances[of_dense] = (
-        fit.covariance.diagonal() + _row_products(deviations, deviations)[: len(of_dense)]
+    dense = fit.active[: len(fit.covariance)]
+    variances[dense] = (
+        fit.covariance.diagonal() + _row_products(deviations, deviations)[: len(dense)]
     )
     variances = variances[span]
     order = np.argsort(-variances, kind="stable")

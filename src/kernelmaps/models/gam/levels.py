@@ -64,24 +64,25 @@ class LevelEffects:
     null_weights: np.ndarray
 
     def standard_errors(
-        self, functions: np.ndarray, fit: PenalisedFit, at: np.ndarray
+        self, functions: np.ndarray, fit: PenalisedFit, index: np.ndarray
     ) -> np.ndarray:
         """Standard errors of effects plus functions of other coefficients plus the intercept.
 
         `functions` are values at the codes, of coefficients whose positions in the active set of
-        `fit` are `at`. The intercept counts without uncertain smoothing parameters, as for other
+        `fit` are `index`. The intercept counts without uncertain smoothing parameters, as for other
         terms.
         """
         rows = np.column_stack([np.ones(len(self.values)), functions])
-        at = np.concatenate([[0], at])
-        variances = self.variances + np.sum((rows @ fit.covariance[np.ix_(at, at)]) * rows, axis=1)
-        variances += 2 * np.sum(rows * self.covariance[:, at], axis=1)
-        deviations = self.deviations + functions @ fit.smoothing_deviations[at[1:]]
+        index = np.concatenate([[0], index])
+        covariance = fit.covariance[np.ix_(index, index)]
+        variances = self.variances + np.sum((rows @ covariance) * rows, axis=1)
+        variances += 2 * np.sum(rows * self.covariance[:, index], axis=1)
+        deviations = self.deviations + functions @ fit.smoothing_deviations[index[1:]]
         return np.sqrt(np.maximum(variances + np.sum(deviations**2, axis=1), 0.0))
 
-    def joint(self, fit: PenalisedFit, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def joint(self, fit: PenalisedFit, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Covariances with active coefficients, and variances, with uncertain smoothing."""
-        covariance = self.covariance[:, at] + self.deviations @ fit.smoothing_deviations[at].T
+        covariance = self.covariance[:, index] + self.deviations @ fit.smoothing_deviations[index].T
         return covariance, self.variances + np.sum(self.deviations**2, axis=1)
 
 
@@ -101,34 +102,34 @@ def centre_levels(fit: PenalisedFit, counts: np.ndarray) -> tuple[PenalisedFit, 
     """
     dense, levels = fit.covariance, fit.posterior.levels
     assert levels is not None
-    n, first = len(dense), len(fit.beta) - len(counts)
+    n, n_others = len(dense), len(fit.beta) - len(counts)
     shares = counts / max(float(counts.sum()), 1e-300)
-    theta, mean = fit.beta[first:], float(shares @ fit.beta[first:])
+    theta, mean = fit.beta[n_others:], float(shares @ fit.beta[n_others:])
     covariance = -levels.means(dense)  # V_θβ
-    with_mean = shares * levels.variances - covariance @ levels.adjoint(shares)
-    variances = levels.marginal_variances(dense) - 2 * with_mean + shares @ with_mean
+    mean_covariance = shares * levels.variances - covariance @ levels.adjoint(shares)
+    variances = levels.marginal_variances(dense) - 2 * mean_covariance + shares @ mean_covariance
     intercept_row = shares @ covariance
     dense = dense.copy()
     dense[0] += intercept_row
     dense[:, 0] += intercept_row
-    dense[0, 0] += shares @ with_mean
-    covariance[:, 0] += with_mean
+    dense[0, 0] += shares @ mean_covariance
+    covariance[:, 0] += mean_covariance
     covariance -= shares @ covariance
-    of_dense, of_levels = fit.smoothing_deviations[:n].copy(), fit.smoothing_deviations[n:]
-    mean_deviation = shares @ of_levels
+    deviations, level_part = fit.smoothing_deviations[:n].copy(), fit.smoothing_deviations[n:]
+    mean_deviation = shares @ level_part
     if n:
-        of_dense[0] += mean_deviation
-    beta = fit.beta[:first].copy()
+        deviations[0] += mean_deviation
+    beta = fit.beta[:n_others].copy()
     beta[0] += mean
-    without = replace(
+    centred = replace(
         fit, beta=beta, active=fit.active[:n], posterior=BlockCovariance(dense),
-        smoothing_deviations=of_dense,
+        smoothing_deviations=deviations,
     )  # fmt: skip
     effects = LevelEffects(
-        theta - mean, covariance, variances, of_levels - mean_deviation, shares,
+        theta - mean, covariance, variances, level_part - mean_deviation, shares,
         *variance_test(fit),
     )  # fmt: skip
-    return without, effects
+    return centred, effects
 
 
 class NewLevels(NamedTuple):
@@ -180,9 +181,9 @@ def new_levels(
             functions.append((tabulate_codes if axis == 0 else tabulate_codes.T).reshape(-1, 1))
             share = _new_share(counts, code, isinstance(term.basis, LevelBasis))
             variances.append(share * scale[:, None])
-    of_all = np.hstack(variances)
-    used = of_all.any(axis=0)
-    return NewLevels(np.hstack(functions)[:, used], of_all[:, used])
+    all_variances = np.hstack(variances)
+    used = all_variances.any(axis=0)
+    return NewLevels(np.hstack(functions)[:, used], all_variances[:, used])
 
 
 def level_deviation(term: DesignTerm, is_category: Sequence[bool]) -> float:
@@ -252,8 +253,8 @@ def _level_deviation(term: DesignTerm, axis: int) -> np.ndarray:
         levels, other = term.pair.marginal_bases[axis], term.pair.marginal_bases[1 - axis]
         counts = term.counts if axis == 0 else term.counts.T
         curves = other.functions * np.sqrt(pair_level_variances(levels, other, counts))
-        first = np.linalg.svd(curves, full_matrices=False)[0][:, 0]
-        return np.copysign(np.linalg.norm(curves, axis=1), first)
+        signs = np.linalg.svd(curves, full_matrices=False)[0][:, 0]
+        return np.copysign(np.linalg.norm(curves, axis=1), signs)
     if isinstance(term.basis, LevelBasis):
         return np.sqrt(1 / term.basis.penalty[:1])
     # Effects are centred over the rows: their prior variances sum to that of one level less.
@@ -278,8 +279,8 @@ def variance_test(fit: PenalisedFit) -> tuple[float, np.ndarray]:
     theta = fit.beta[-m:]
     gram = np.linalg.inv(inverse.dense) + levels.ratio_gram(levels.precision)
     pulled = levels.border.T @ theta
-    of_levels = levels.weight @ theta**2
-    statistic = float(of_levels - pulled @ np.linalg.solve(gram, pulled)) / fit.dispersion
+    statistic_part = levels.weight @ theta**2
+    statistic = float(statistic_part - pulled @ np.linalg.solve(gram, pulled)) / fit.dispersion
     diagonal = np.repeat([0.0, levels.penalty], [n, m])
     blocks = IndexBlocks(np.repeat([-1, 0], [n, m]), 1)
     squares, _ = inverse.block_sums(diagonal, diagonal, blocks)

@@ -252,11 +252,11 @@ class FitToCheck:
         quantile = self._quantile_residuals(eta, rng)
         partial = model.contributions(columns)[:, :, k]
         partial += self.loss.working_residuals(y, eta)[:, None]
-        by_column = {
+        partials = {
             term.name: partial[:, t] for t, term in enumerate(model.terms) if len(term.columns) == 1
         }
         return GamCheck(
-            model.estimator, eta, residuals, quantile, leverage, distance, shown, by_column, basis,
+            model.estimator, eta, residuals, quantile, leverage, distance, shown, partials, basis,
             concurvity, _findings(basis, concurvity, quantile, leverage, distance)
             + advise_log_link(model.fitted_loss, y, eta),
         )  # fmt: skip
@@ -343,8 +343,8 @@ def _neighbour_index(residuals: np.ndarray) -> float:
 
 def advise_log_link(loss: Loss, y: np.ndarray, predicted: np.ndarray) -> list[str]:
     """What speaks for a log link in place of squared errors, as a sentence; none for most rows."""
-    few = len(y) < LIMITS.skewed_rows
-    if few or loss.family != "normal" or loss.columns_of_predictors or not y.min() >= 0:
+    has_few_rows = len(y) < LIMITS.skewed_rows
+    if has_few_rows or loss.family != "normal" or loss.columns_of_predictors or not y.min() >= 0:
         return []
     kind, better = "positive", "gamma"
     if y.min() == 0:

@@ -96,15 +96,14 @@ class MarginalBasis(NamedTuple):
 
 @dataclass(frozen=True)
 class PairTerm:
-    """A pair's coarse codes and functions; pair code = first · second.size + second.
+    """A pair's coarse codes and functions; pair code = a·n_b + b for coarse codes a and b.
 
     `positions` are the means of the coarse bins of both columns; a category has none. `linear` are
     the columns that the pair is linear in.
     """
 
     columns: Pair
-    first: CoarseCodes
-    second: CoarseCodes
+    coarse: PairCodes
     marginal_bases: tuple[MarginalBasis, MarginalBasis]
     counts: np.ndarray
     positions: tuple[np.ndarray, np.ndarray]
@@ -117,10 +116,10 @@ class PairTerm:
 
     def codes(self, codes: Sequence[np.ndarray]) -> np.ndarray:
         """Pair codes of rows, from the codes of all columns."""
-        first, second = (codes[j] for j in self.columns)
-        dtype = np.uint8 if self.first.size * self.second.size <= 256 else np.uint16
-        row_start = self.first.of_code.astype(dtype) * dtype(self.second.size)
-        return row_start[first] + self.second.of_code.astype(dtype)[second]
+        (left, right), (j, k) = self.coarse, self.columns
+        dtype = np.uint8 if left.size * right.size <= 256 else np.uint16
+        row_start = left.of_code.astype(dtype) * dtype(right.size)
+        return row_start[codes[j]] + right.of_code.astype(dtype)[codes[k]]
 
 
 def coarse_codes(book: Codebook, counts: np.ndarray, max_codes: int) -> CoarseCodes:
@@ -128,10 +127,10 @@ def coarse_codes(book: Codebook, counts: np.ndarray, max_codes: int) -> CoarseCo
     if book.kind == "category":  # missing, other, and the most frequent levels in their order
         levels = np.arange(OTHER + 1, len(counts))
         frequent = np.argsort(-counts[levels], kind="stable")[: max_codes - 2]
-        of_code = np.full(len(counts), OTHER, np.uint8)
-        of_code[0] = 0
-        of_code[np.sort(levels[frequent])] = np.arange(2, len(frequent) + 2)
-        return CoarseCodes(of_code, len(frequent) + 2)
+        coarse = np.full(len(counts), OTHER, np.uint8)
+        coarse[0] = 0
+        coarse[np.sort(levels[frequent])] = np.arange(2, len(frequent) + 2)
+        return CoarseCodes(coarse, len(frequent) + 2)
     counts = counts[1:]
     n_bins = min(len(counts), max_codes - 1)
     if n_bins == len(counts):
@@ -213,9 +212,9 @@ def build_pair(
             return linear_marginal_basis(position, weight), position
         return marginal_basis(weight, book.kind == "category"), position
 
-    (first, first_position), (second, second_position) = build_side(0), build_side(1)
+    (row_basis, row_means), (column_basis, column_means) = build_side(0), build_side(1)
     return PairTerm(
-        columns, *codes, (first, second), cells, (first_position, second_position),
+        columns, codes, (row_basis, column_basis), cells, (row_means, column_means),
         linear or (False, False),
     )  # fmt: skip
 
@@ -228,13 +227,13 @@ def bin_means(coarse: CoarseCodes, nodes: np.ndarray, counts: np.ndarray) -> np.
     if not len(nodes):
         return nodes
     bins = coarse.of_code[1:].astype(np.int64)
-    first = np.searchsorted(bins, np.arange(1, coarse.size))
-    last = np.append(first[1:], len(bins)) - 1
+    begin = np.searchsorted(bins, np.arange(1, coarse.size))
+    last = np.append(begin[1:], len(bins)) - 1
     # Offsets from the first node of each bin: products of huge nodes would overflow.
-    offset = nodes / 2 - nodes[first][bins - 1] / 2
+    offset = nodes / 2 - nodes[begin][bins - 1] / 2
     total = np.bincount(bins, counts[1:], coarse.size)[1:]
     means = np.bincount(bins, counts[1:] * offset, coarse.size)[1:] / np.maximum(total, 1e-300)
-    return np.minimum(nodes[first] + 2 * means, nodes[last])
+    return np.minimum(nodes[begin] + 2 * means, nodes[last])
 
 
 def marginal_basis(counts: np.ndarray, category: bool) -> MarginalBasis:
@@ -270,7 +269,7 @@ def linear_marginal_basis(position: np.ndarray, counts: np.ndarray) -> MarginalB
 
 
 def tensor_basis(
-    first: MarginalBasis, second: MarginalBasis, counts: np.ndarray, max_functions: int
+    left: MarginalBasis, right: MarginalBasis, counts: np.ndarray, max_functions: int
 ) -> TermBasis:
     r"""Products of the functions of two columns; code a·n_b + b stands for the pair (a, b).
 
@@ -281,8 +280,8 @@ def tensor_basis(
     among about three times as many products, those with the largest variance for their penalty.
     """
     total = max(float(counts.sum()), 1e-300)
-    penalty = np.add.outer(first.penalty, second.penalty)
-    means, variances = _product_moments(first, second, counts)
+    penalty = np.add.outer(left.penalty, right.penalty)
+    means, variances = _product_moments(left, right, counts)
     if not variances.sum() > 0:
         return empty_basis(counts.size)
     order = np.argsort(-variances / penalty, axis=None, kind="stable")
@@ -290,7 +289,7 @@ def tensor_basis(
     a, b = np.unravel_index(candidates, variances.shape)
     scale = 1 / np.sqrt(penalty[a, b])
     cells = np.nonzero(counts)  # most pairs have many cells without rows
-    products = first.functions[np.ix_(cells[0], a)] * second.functions[np.ix_(cells[1], b)]
+    products = left.functions[np.ix_(cells[0], a)] * right.functions[np.ix_(cells[1], b)]
     rows = np.sqrt(counts[cells] / total)[:, None] * ((products - means[a, b]) * scale)
     smoothest, rotation = decompose_smoothest(rows.T @ rows, max_functions)
     rotation *= scale[:, None]
@@ -298,8 +297,8 @@ def tensor_basis(
     # several times as long.
     weights = np.zeros((*variances.shape, len(smoothest)))
     weights[a, b] = rotation
-    over_second = np.tensordot(second.functions, weights, (1, 1))
-    values = np.tensordot(first.functions, over_second, (1, 1)).reshape(counts.size, -1)
+    right_sums = np.tensordot(right.functions, weights, (1, 1))
+    values = np.tensordot(left.functions, right_sums, (1, 1)).reshape(counts.size, -1)
     values -= means[a, b] @ rotation
     unit = _product_unit(penalty, variances)
     return TermBasis(values, 1 / (unit * smoothest), np.zeros(len(smoothest), np.int64))
@@ -321,12 +320,12 @@ def new_level_variances(
 
 
 def _product_moments(
-    first: MarginalBasis, second: MarginalBasis, counts: np.ndarray
+    left: MarginalBasis, right: MarginalBasis, counts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Means and variances over the rows of the products of the functions of two columns."""
     total = max(float(counts.sum()), 1e-300)
-    means = first.functions.T @ counts @ second.functions / total
-    return means, (first.functions**2).T @ counts @ second.functions**2 / total - means**2
+    means = left.functions.T @ counts @ right.functions / total
+    return means, (left.functions**2).T @ counts @ right.functions**2 / total - means**2
 
 
 def _product_unit(penalty: np.ndarray, variances: np.ndarray) -> float:

@@ -445,7 +445,7 @@ class AdditivePredictor(PredictsRows):
     @property
     def _is_survival(self) -> bool:
         loss = LOSSES.get(self.loss) if isinstance(self.loss, str) else self.loss
-        return loss is not None and loss.of_times
+        return loss is not None and loss.has_times
 
     @property
     def column_counts(self) -> list[np.ndarray]:

@@ -45,11 +45,11 @@ Slices = Sequence[tuple[DesignTerm, slice, slice]]
 
 
 def subtract_main_effects(
-    functions: np.ndarray, first: np.ndarray, second: np.ndarray
+    functions: np.ndarray, rows: np.ndarray, columns: np.ndarray
 ) -> np.ndarray:
     """Functions of cells without functions of their rows and of their columns."""
-    n_first, n_second = len(first), len(second)
-    return functions - np.repeat(first, n_second, axis=0) - np.tile(second, (n_first, 1))
+    n_first, n_second = len(rows), len(columns)
+    return functions - np.repeat(rows, n_second, axis=0) - np.tile(columns, (n_first, 1))
 
 
 class Side(NamedTuple):
@@ -120,9 +120,9 @@ class Projection:
         assert isinstance(term.basis, TermBasis)
         weight, functions = term.counts, term.basis.values
         cells = weight[:, :, None] * functions.reshape(*weight.shape, -1)
-        of_sides = [side.coarse.T @ cells.sum(axis=1 - k) for k, side in enumerate(sides)]
+        products = [side.coarse.T @ cells.sum(axis=1 - k) for k, side in enumerate(sides)]
         to_main, deviations = _regression(
-            sides, weight, np.concatenate(of_sides), (functions @ beta).reshape(weight.shape), beta
+            sides, weight, np.concatenate(products), (functions @ beta).reshape(weight.shape), beta
         )
         split = [len(sides[0].gram)]
         return cls(sides, np.split(to_main, split), np.split(deviations, split))
@@ -133,9 +133,9 @@ class Projection:
 
     def evaluate_cells(self, moved: Sequence[np.ndarray]) -> np.ndarray:
         """Minus the functions of the sides with some coefficients, in the cells of the pair."""
-        first, second = (side.coarse @ part for side, part in zip(self.sides, moved, strict=True))
-        no_functions = np.zeros((len(first) * len(second), 1))
-        return subtract_main_effects(no_functions, first, second)
+        rows, columns = (side.coarse @ part for side, part in zip(self.sides, moved, strict=True))
+        no_functions = np.zeros((len(rows) * len(columns), 1))
+        return subtract_main_effects(no_functions, rows, columns)
 
     def moved_edf(
         self, axis: int, slices: Slices, pair: slice, fit: PenalisedFit, penalty: np.ndarray
@@ -151,11 +151,11 @@ class Projection:
         if term < 0 or isinstance(slices[term][0].basis, LevelBasis):
             return 0.0
         main = slices[term][1]
-        at_main, at_pair = fit.active_in(main), fit.active_in(pair)
-        of_main, of_pair = fit.active[at_main], fit.active[at_pair]
-        response = -fit.covariance[np.ix_(at_pair, at_main)] * penalty[of_main] / fit.dispersion
-        active = np.ix_(of_main - main.start, of_pair - pair.start)
-        return float(np.sum(self.to_main[axis][active] * response.T))
+        main_index, pair_index = fit.active_in(main), fit.active_in(pair)
+        main_part, pair_part = fit.active[main_index], fit.active[pair_index]
+        response = -fit.covariance[np.ix_(pair_index, main_index)] * penalty[main_part]
+        active = np.ix_(main_part - main.start, pair_part - pair.start)
+        return float(np.sum(self.to_main[axis][active] * response.T) / fit.dispersion)
 
 
 def _regression(
@@ -187,8 +187,8 @@ def _regression(
     inverse = fit.inverse.dense[1:, 1:]
     to_main = inverse @ products
     moved = np.split(to_main @ beta, [n_first])
-    first, second = (side.coarse @ part for side, part in zip(sides, moved, strict=True))
-    pure = values - first[:, None] - second
+    rows, columns = (side.coarse @ part for side, part in zip(sides, moved, strict=True))
+    pure = values - rows[:, None] - columns
     spread = _cell_products(sides, weight * pure**2)
     spread.flat[:: len(spread) + 1] += fit.dispersion * penalties.diagonal(fit.rho)[1:]
     variances, axes = np.linalg.eigh(spread)
@@ -197,11 +197,11 @@ def _regression(
 
 def _cell_products(sides: tuple[Side, Side], weight: np.ndarray) -> np.ndarray:
     """Products of the functions of both sides over cells with some weights."""
-    first, second = (side.coarse for side in sides)
-    by_row, by_column = weight.sum(axis=1)[:, None], weight.sum(axis=0)[:, None]
-    between = first.T @ weight @ second
+    rows, columns = (side.coarse for side in sides)
+    row_sums, column_sums = weight.sum(axis=1)[:, None], weight.sum(axis=0)[:, None]
+    products = rows.T @ weight @ columns
     return np.block(
-        [[first.T @ (by_row * first), between], [between.T, second.T @ (by_column * second)]]
+        [[rows.T @ (row_sums * rows), products], [products.T, columns.T @ (column_sums * columns)]]
     )
 
 
@@ -211,15 +211,15 @@ def pair_sides(slices: Slices) -> dict[int, tuple[Side, Side]]:
     sides = {}
     for i, (term, _, _) in enumerate(slices):
         if term.pair is not None:
-            first, second = (
+            row_side, column_side = (
                 Side.from_codes(
                     slices, single.get(column, -1), codes, term.counts.sum(axis=1 - axis)
                 )
                 for axis, (column, codes) in enumerate(
-                    zip(term.columns, (term.pair.first, term.pair.second), strict=True)
+                    zip(term.columns, term.pair.coarse, strict=True)
                 )
             )
-            sides[i] = first, second
+            sides[i] = row_side, column_side
     return sides
 
 
@@ -241,9 +241,9 @@ def displayed_parts(
     deviations = []
     if isinstance(term.basis, TermBasis):
         parts.append((term.basis.values, span))
-    for at, pair in projections.items():
-        for side, to_main, of_rows in zip(pair.sides, pair.to_main, pair.deviations, strict=True):
+    for k, pair in projections.items():
+        for side, to_main, deviation in zip(pair.sides, pair.to_main, pair.deviations, strict=True):
             if side.term == i:
-                parts.append((side.basis.values @ to_main, slices[at][1]))
-                deviations.append(side.basis.values @ of_rows)
+                parts.append((side.basis.values @ to_main, slices[k][1]))
+                deviations.append(side.basis.values @ deviation)
     return parts, deviations

@@ -383,18 +383,18 @@ class AdditiveRegressor(RegressorMixin, GeneralizedAdditiveModel):
             rows = _calibration_rows(calibration)
             units = rows.get("exposure"), rows.get("offset")
             warn_without_exposure(self, f"{owner}: rows of calibration", *units)
-            of_calibration = self._intervals(rows["X"], level, *units)
-            y = self._numbers(targets_of(self, rows["y"], len(of_calibration)))
-            return conformal_interval(intervals, of_calibration, y, level, owner)
+            reference = self._intervals(rows["X"], level, *units)
+            y = self._numbers(targets_of(self, rows["y"], len(reference)))
+            return conformal_interval(intervals, reference, y, level, owner)
         if self.loss_.has_distribution:
             return intervals
         residuals, zeros = self._residual_quantiles, np.zeros((len(self._residual_quantiles), 2))
         intervals = conformal_interval(intervals, zeros, residuals, level, owner, "rows of the fit")
         # Residuals hold what the fit does not know of its rows, not of new levels and values.
         columns = self._columns(X, warns=False)
-        of_fit = self.predictor_.score_errors(columns, as_fitted=True)[:, 0]
-        errors = np.maximum(self.predictor_.score_errors(columns)[:, 0], of_fit)
-        widening = ndtri(0.5 + level / 2) * np.sqrt((errors - of_fit) * (errors + of_fit))
+        fit_errors = self.predictor_.score_errors(columns, as_fitted=True)[:, 0]
+        errors = np.maximum(self.predictor_.score_errors(columns)[:, 0], fit_errors)
+        widening = ndtri(0.5 + level / 2) * np.sqrt((errors - fit_errors) * (errors + fit_errors))
         return intervals + np.outer(widening, [-1.0, 1.0])
 
     def _intervals(self, X: Any, level: float, exposure: Any, offset: Any) -> np.ndarray:
@@ -540,16 +540,16 @@ def distribution_interval(distribution: Any, level: float) -> np.ndarray:
     if hasattr(distribution, "zeros"):  # where they reach the lower tail, there is none
         high = np.where(low > 0, high, distribution.ppf(level))
     if hasattr(distribution, "pmf"):
-        at_low, at_high = distribution.pmf(low), distribution.pmf(high)
-        covered = distribution.cdf(high) - distribution.cdf(low) + at_low
-        spare = (covered - np.minimum(at_low, at_high) >= level) & (high > low)
-        low, high = low + (spare & (at_low <= at_high)), high - (spare & (at_low > at_high))
+        low_mass, high_mass = distribution.pmf(low), distribution.pmf(high)
+        covered = distribution.cdf(high) - distribution.cdf(low) + low_mass
+        spare = (covered - np.minimum(low_mass, high_mass) >= level) & (high > low)
+        low, high = low + (spare & (low_mass <= high_mass)), high - (spare & (low_mass > high_mass))
     return np.column_stack([low, high])
 
 
 def conformal_interval(
-    interval: np.ndarray, of_calibration: np.ndarray, y: np.ndarray, level: float, owner: str,
-    which: str = "rows of calibration",
+    interval: np.ndarray, calibration: np.ndarray, y: np.ndarray, level: float, owner: str,
+    row_kind: str = "rows of calibration",
 ) -> np.ndarray:  # fmt: skip
     r"""Correct intervals (n_samples, 2) by those of other rows and their targets.
 
@@ -569,11 +569,11 @@ def conformal_interval(
     rank = int(np.ceil((n + 1) * (1 - tail) - 1e-9))
     if rank > n:
         raise ValueError(
-            f"{owner}: {n} {which} are too few for a level of {level:g}: pass "
+            f"{owner}: {n} {row_kind} are too few for a level of {level:g}: pass "
             f"{int(np.ceil(1 / tail - 1e-9)) - 1} or more."
         )
-    scale, of_rows = _scale(interval), _scale(of_calibration)
-    below, above = (of_calibration[:, 0] - y) / of_rows, (y - of_calibration[:, 1]) / of_rows
+    scale, unit = _scale(interval), _scale(calibration)
+    below, above = (calibration[:, 0] - y) / unit, (y - calibration[:, 1]) / unit
     lower = interval[:, 0] - scale * np.partition(below, rank - 1)[rank - 1]
     upper = interval[:, 1] + scale * np.partition(above, rank - 1)[rank - 1]
     return np.column_stack([np.minimum(lower, upper), np.maximum(lower, upper)])

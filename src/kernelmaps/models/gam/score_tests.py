@@ -76,16 +76,16 @@ def screen_pairs(
         batch = slice(begin, begin + SCORE_TEST.batch)
         a, b = places[batch].T
         curvature, gradient = dispersion * tables[batch, 0], tables[batch, 1]
-        first, second = functions[a].transpose(0, 2, 1), functions[b]
+        left, right = functions[a].transpose(0, 2, 1), functions[b]
         scale = 1 / (penalty[a][:, :, None] + penalty[b][:, None, :])  # zero: no function
-        variances = scale * (first**2 @ curvature @ second**2)
-        scores = scale * (first @ gradient @ second) ** 2
+        variances = scale * (left**2 @ curvature @ right**2)
+        scores = scale * (left @ gradient @ right) ** 2
         smooth = _excess(scores, variances, 2 * variances**2)
         # A sum of few gradients has a fourth moment of about 3V² + φV.
         shrunk = 1 / (curvature + SCORE_TEST.prior_rows * dispersion)
         fourth = (2 * curvature**2 + dispersion * curvature) * shrunk**2
-        by_cell = _excess(gradient**2 * shrunk, curvature * shrunk, fourth)
-        excess[batch] = np.maximum(smooth, by_cell)
+        cell_excess = _excess(gradient**2 * shrunk, curvature * shrunk, fourth)
+        excess[batch] = np.maximum(smooth, cell_excess)
     passed = np.flatnonzero(excess > SCORE_TEST.screening_z)
     passed = passed[np.argsort(-excess[passed], kind="stable")][: SCORE_TEST.max_screened]
     return {pairs[k]: float(excess[k]) for k in passed}
@@ -110,7 +110,7 @@ def _stacked_bases(
     return functions, penalty
 
 
-def p_value(table: np.ndarray, first: MarginalBasis, second: MarginalBasis) -> float:
+def p_value(table: np.ndarray, left: MarginalBasis, right: MarginalBasis) -> float:
     """The probability of scores as high as these without an effect of the pair.
 
     Parameters
@@ -118,23 +118,23 @@ def p_value(table: np.ndarray, first: MarginalBasis, second: MarginalBasis) -> f
     table : ndarray of shape (3, n_codes, n_codes)
         Sums of curvatures, gradients and squared gradients (W, r and V); codes that a column does
         not have come last.
-    first, second : MarginalBasis
+    left, right : MarginalBasis
         Functions of the two columns at these codes.
     """
-    curvature, gradient, squares = table[:, : len(first.functions), : len(second.functions)]
-    products = _products(curvature, first, second)
+    curvature, gradient, squares = table[:, : len(left.functions), : len(right.functions)]
+    products = _products(curvature, left, right)
     scores = gradient.ravel() @ products
     eigenvalues = np.linalg.eigvalsh((products.T * squares.ravel()) @ products)
     return mixture_tail(float(scores @ scores), eigenvalues)
 
 
-def _products(curvature: np.ndarray, first: MarginalBasis, second: MarginalBasis) -> np.ndarray:
+def _products(curvature: np.ndarray, left: MarginalBasis, right: MarginalBasis) -> np.ndarray:
     """A: the scaled products of largest variance at the cells, orthogonal to main effects."""
-    scale = 1 / np.add.outer(first.penalty, second.penalty)
-    variances = scale * ((first.functions**2).T @ curvature @ second.functions**2)
+    scale = 1 / np.add.outer(left.penalty, right.penalty)
+    variances = scale * ((left.functions**2).T @ curvature @ right.functions**2)
     largest = np.argsort(-variances, axis=None)[: SCORE_TEST.n_products]
     a, b = np.unravel_index(largest, variances.shape)
-    products = first.functions[:, None, a] * (second.functions[:, b] * np.sqrt(scale[a, b]))
+    products = left.functions[:, None, a] * (right.functions[:, b] * np.sqrt(scale[a, b]))
     products = products.reshape(curvature.size, -1)
     return subtract_main_effects(products, *main_effects(products, curvature))
 
@@ -147,8 +147,8 @@ def main_effects(functions: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray,
     """
     cells = weight[:, :, None] * functions.reshape(*weight.shape, -1)
     rhs = np.concatenate([cells.sum(axis=1), cells.sum(axis=0)])
-    by_row, by_column = (np.diag(weight.sum(axis=axis)) for axis in (1, 0))
-    gram = np.block([[by_row, weight], [weight.T, by_column]])
+    row_sums, column_sums = (np.diag(weight.sum(axis=axis)) for axis in (1, 0))
+    gram = np.block([[row_sums, weight], [weight.T, column_sums]])
     gram.flat[:: len(gram) + 1] += _RIDGE * float(np.trace(gram)) / len(gram)
     effects = np.linalg.solve(gram, rhs)
     return effects[: len(weight)], effects[len(weight) :]
@@ -180,15 +180,15 @@ def mixture_tail(q: float, eigenvalues: np.ndarray, residual_df: float = np.inf)
     low = -len(lam) / q if residual_df == np.inf else -0.5 * residual_df / (q + q**2 / lam.sum())
     t = brentq(slope, low, high)
     ratio = lam / (1 - 2 * t * lam)
-    of_variance = q / (1 + 2 * t * q / residual_df)
-    second = 2 * float(np.sum(ratio**2)) + 2 * of_variance**2 / residual_df
-    v = t * np.sqrt(second)
+    share = q / (1 + 2 * t * q / residual_df)
+    second_derivative = 2 * float(np.sum(ratio**2)) + 2 * share**2 / residual_df
+    v = t * np.sqrt(second_derivative)
     if abs(v) < 1e-4:  # close to the mean, where w/v is lost to rounding
-        third = 8 * float(np.sum(ratio**3)) - 8 * of_variance**3 / residual_df**2
-        return float(ndtr(-third / (6 * second**1.5)))
+        third_derivative = 8 * float(np.sum(ratio**3)) - 8 * share**3 / residual_df**2
+        return float(ndtr(-third_derivative / (6 * second_derivative**1.5)))
     if residual_df == np.inf:
-        by_variance = t * q
+        variance_term = t * q
     else:
-        by_variance = 0.5 * residual_df * np.log1p(2 * t * q / residual_df)
-    w = np.sign(t) * np.sqrt(2 * (by_variance + 0.5 * np.sum(np.log1p(-2 * t * lam))))
+        variance_term = 0.5 * residual_df * np.log1p(2 * t * q / residual_df)
+    w = np.sign(t) * np.sqrt(2 * (variance_term + 0.5 * np.sum(np.log1p(-2 * t * lam))))
     return float(np.exp(log_ndtr(-(w + np.log(v / w) / w))))

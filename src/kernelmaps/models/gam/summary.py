@@ -112,14 +112,14 @@ def summarise(
     several, head = len(outputs) > 1, model.output_head
     for term in sorted(model.pure_terms, key=lambda term: -term.importance):
         for k, output in enumerate(outputs):
-            of_row = slice(k, k + 1) if several else slice(None)  # outputs of the row
-            values = term.values[term.counts > 0][:, of_row]
+            row_outputs = slice(k, k + 1) if several else slice(None)  # outputs of the row
+            values = term.values[term.counts > 0][:, row_outputs]
             low, high = (values.min(), values.max()) if values.size else (0.0, 0.0)
             records.append({
-                "term": term.name, "kind": term.kind, "edf": float(term.edf[of_row].sum()),
+                "term": term.name, "kind": term.kind, "edf": float(term.edf[row_outputs].sum()),
                 "ref_df": float(term.reference_df[k]), "statistic": float(term.statistic[k]),
                 "p_value": float(term.p_value[k]),
-                "importance": tabulated_importance(term.values[..., of_row], term.counts),
+                "importance": tabulated_importance(term.values[..., row_outputs], term.counts),
                 "low": float(low), "high": float(high),
             } | ({head: output} if several else {}))  # fmt: skip
     shrunk = [term.name for term in model.pure_terms if term.edf.max() < SHRUNK_EDF]
@@ -130,16 +130,16 @@ def summarise(
     components = [
         {"component": name, "sd": float(sd[0]), "low": float(sd[1]), "high": float(sd[2])}
         | ({head: output} if several else {})
-        for name, of_outputs in [*_level_sds(model), *([] if noise is None else [("noise", noise)])]
-        for output, sd in zip(outputs, of_outputs.T)
+        for name, output_sds in [*_level_sds(model), *([] if noise is None else [("noise", noise)])]
+        for output, sd in zip(outputs, output_sds.T)
     ]
 
-    def shown(item: dict[str, Any], *names: str) -> list[str]:
+    def format_numbers(item: dict[str, Any], *names: str) -> list[str]:
         return [plain_number(item[name], 3) for name in names]
 
     if _level_sds(model):
         texts = [
-            "{} {} ({} … {})".format(item["component"], *shown(item, "sd", "low", "high"))
+            "{} {} ({} … {})".format(item["component"], *format_numbers(item, "sd", "low", "high"))
             + (f" for {item[head]}" if several else "")
             for item in components
         ]
@@ -149,7 +149,8 @@ def summarise(
     rows = [
         (
             item["term"], item["kind"], f"{item['edf']:.2f}",
-            "{} … {}".format(*shown(item, "low", "high")), *shown(item, "importance"),
+            "{} … {}".format(*format_numbers(item, "low", "high")),
+            plain_number(item["importance"], 3),
             f"{item['ref_df']:.2f}", f"{item['statistic']:.1f}", format_p_value(item["p_value"]),
             *(item[name] for name in last),
         )
@@ -223,9 +224,9 @@ def _pair(term: FittedTerm, model: AdditivePredictor) -> PairFunction:
     cells = np.ix_(*used)
     density = term.counts[cells] / max(float(term.counts.sum()), 1e-300)
     values, errors = _drop_output_axis(term.values)[cells], _drop_output_axis(term.errors)[cells]
-    first, second = labels
+    rows, columns = labels
     across = model.books[term.columns[0]].name
-    return PairFunction(term.name, first, second, values, errors, density, term.importance, across)
+    return PairFunction(term.name, rows, columns, values, errors, density, term.importance, across)
 
 
 def _surface(t: int, model: AdditivePredictor) -> PairFunction:
@@ -242,9 +243,9 @@ def _surface(t: int, model: AdditivePredictor) -> PairFunction:
     shares = term.counts[1:] / max(float(term.counts.sum()), 1e-300)
     cells = np.bincount(nearest[is_near], minlength=len(knots))
     density = np.where(is_near, (shares / np.maximum(cells, 1))[nearest], 0.0)
-    first, second = (tuple(plain_number(value, 4) for value in side) for side in sides)
+    rows, columns = (tuple(plain_number(value, 4) for value in side) for side in sides)
     return PairFunction(
-        term.name, first, second, _drop_output_axis(values), _drop_output_axis(errors),
+        term.name, rows, columns, _drop_output_axis(values), _drop_output_axis(errors),
         density.reshape(values.shape[:2]), term.importance, model.books[term.columns[0]].name,
     )  # fmt: skip
 

@@ -74,8 +74,8 @@ class Surface:
 
     def codes(self, codes: Sequence[np.ndarray]) -> np.ndarray:
         """Codes of the training rows, from the codes of all columns."""
-        first, second = (codes[j] for j in self.columns)
-        return self.codes_of if self.codes_of.ndim == 1 else self.codes_of[first, second]
+        row_codes, column_codes = (codes[j] for j in self.columns)
+        return self.codes_of if self.codes_of.ndim == 1 else self.codes_of[row_codes, column_codes]
 
 
 Points = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -95,7 +95,7 @@ def cells_with_rows(nodes: Sequence[np.ndarray], table: np.ndarray) -> Points:
     from scipy.spatial import cKDTree
 
     cells = np.nonzero(table[1:, 1:])
-    points = np.column_stack([means[at] for means, at in zip(nodes, cells, strict=True)])
+    points = np.column_stack([means[cell] for means, cell in zip(nodes, cells, strict=True)])
     code = np.arange(len(points))
     if len(points) > SURFACES.max_cells:
         centres = cluster(points, table[1:, 1:][cells], SURFACES.max_cells)

@@ -244,8 +244,8 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         # The intercept is no parameter of a partial likelihood.
         integral = 0.5 * float(np.log(rows.weight @ times.event / (2 * np.pi)))
         parts = {"edf_": 1, "aic_": 2, "_corrected_edf": 1, "reml_": integral}
-        for name, of_intercept in parts.items():
-            setattr(self, name, getattr(self, name) - of_intercept)
+        for name, share in parts.items():
+            setattr(self, name, getattr(self, name) - share)
         posterior = self.predictor_.posterior
         factors = posterior.factors.copy()
         factors[:, 0] = 0.0
@@ -255,8 +255,8 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         eta = self.predictor_.scores(columns)[:, 0] + offsets
         self.concordance_ = sets.concordance(eta)
 
-        def deviations(of: np.ndarray) -> np.ndarray:
-            return self._deviations([column.take(of) for column in columns])
+        def deviations(rows: np.ndarray) -> np.ndarray:
+            return self._deviations([column.take(rows) for column in columns])
 
         width = posterior.n_coefficients
         self.baseline_ = BaselineHazard.from_fit(sets, eta, labels, deviations, width)
@@ -273,8 +273,8 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         """Times, events and codes of strata, checked; and the labels of the strata."""
         owner = type(self).__name__
         time, event = (
-            self._row_values(values, n, f"the {what} of y")
-            for values, what in zip(self._two_columns(y), ("times", "events"), strict=True)
+            self._row_values(values, n, f"the {name} of y")
+            for values, name in zip(self._two_columns(y), ("times", "events"), strict=True)
         )
         start = np.full(n, -1.0) if entry is None else self._row_values(entry, n, "entry")
         checks = (
@@ -490,7 +490,7 @@ class AdditiveSurvival(GeneralizedAdditiveModel):
         hazard, codes = np.empty(n), self._codes(strata, n)
         for code in np.unique(codes):
             rows = codes == code
-            ends = (self.baseline_.cumulative(at[rows], code) for at in (times.time, times.entry))
+            ends = (self.baseline_.cumulative(t[rows], code) for t in (times.time, times.entry))
             hazard[rows] = np.subtract(*ends)
         weight = self._scaled_weights(weights_of(self, sample_weight, n))
         return FitToCheck(

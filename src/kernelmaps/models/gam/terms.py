@@ -180,11 +180,11 @@ def resolve_settings(model: Any, columns: TableReader) -> GamSettings:
         raise ValueError(
             f"{owner}: terms leaves out all {len(columns.columns)} columns. Keep one, or a pair."
         )
-    by_column, by_pair = _resolve_constraints(model.constraints, columns, owner)
+    column_shapes, pair_shapes = _resolve_constraints(model.constraints, columns, owner)
     return GamSettings(
         terms, pairs, max_pairs, _resolve_smoothing(model.smoothing, columns, owner),
-        by_column, int(model.max_iter), model.n_jobs, owner, model.weights, surfaces,
-        pair_constraints=by_pair,
+        column_shapes, int(model.max_iter), model.n_jobs, owner, model.weights, surfaces,
+        pair_constraints=pair_shapes,
         columns_of_predictors=tuple(
             None if items is None else {columns.position(item, owner, name) for item in items}
             for name, items in model._loss.columns_of_predictors.items()
@@ -222,11 +222,11 @@ def _resolve_terms(
     def add_surface(term: Term) -> None:
         if not isinstance(term.check(owner).column, tuple) or len(set(term.column)) != 2:
             raise ValueError(f"{owner}: a surface has two columns, got {term.column!r}.")
-        first, second = sorted(columns.position(column, owner, "terms") for column in term.column)
-        if (first, second) in surfaces:
-            both = f"{names[first]!r} and {names[second]!r}"
+        left, right = sorted(columns.position(column, owner, "terms") for column in term.column)
+        if (left, right) in surfaces:
+            both = f"{names[left]!r} and {names[right]!r}"
             raise ValueError(f"{owner}: terms has the surface of {both} twice: keep one of them.")
-        surfaces[first, second] = term
+        surfaces[left, right] = term
 
     if setting is None:
         return defaults, pairs, surfaces
@@ -279,11 +279,11 @@ def _resolve_pair(
                 "'linear'."
             )
         sides.append((columns.position(term.column, owner, argument), term.kind == "linear"))
-    (first, first_linear), (second, second_linear) = sorted(sides)
-    if first == second:
-        name = columns.feature_names[first]
+    (left, left_linear), (right, right_linear) = sorted(sides)
+    if left == right:
+        name = columns.feature_names[left]
         raise ValueError(f"{owner}: {argument} pairs the column {name!r} with itself.")
-    return {(first, second): (first_linear, second_linear)}
+    return {(left, right): (left_linear, right_linear)}
 
 
 def _resolve_interactions(
@@ -335,13 +335,13 @@ def _resolve_constraints(
             f"{owner}: constraints must be a mapping from columns to {', '.join(SHAPES)}, got "
             f"{setting!r}."
         )
-    by_column: Shapes = {}
-    by_pair: dict[tuple[int, ...], Shapes] = {}
+    column_shapes: Shapes = {}
+    pair_shapes: dict[tuple[int, ...], Shapes] = {}
     for key, value in setting.items():
         shapes = value if isinstance(value, tuple | list) else (value,)
         if not isinstance(key, tuple):
             j = columns.position(key, owner, "constraints")
-            by_column[j] = _check_shapes(shapes, f"column {columns.feature_names[j]!r}", owner)
+            column_shapes[j] = _check_shapes(shapes, f"column {columns.feature_names[j]!r}", owner)
             continue
         (pair,) = _resolve_pair(key, columns, owner, "constraints")
         names = [columns.feature_names[j] for j in pair]
@@ -351,12 +351,12 @@ def _resolve_constraints(
                 f"{owner}: the constraint of the pair {' × '.join(names)!r} must say along which "
                 f"of them, such as 'increasing in {names[0]}', got {value!r}."
             )
-        by_pair[pair] = {}
+        pair_shapes[pair] = {}
         for j, name in zip(pair, names, strict=True):
             if along := [shape for shape, column in directions if column == name]:
                 subject = f"{name!r} in the pair {' × '.join(names)!r}"
-                by_pair[pair][j] = _check_shapes(along, subject, owner)
-    return by_column, by_pair
+                pair_shapes[pair][j] = _check_shapes(along, subject, owner)
+    return column_shapes, pair_shapes
 
 
 def _check_shapes(shapes: Sequence[Any], subject: str, owner: str) -> tuple[str, ...]:
@@ -386,8 +386,8 @@ def constraint_rows(shapes: tuple[str, ...], book: Codebook, values: np.ndarray)
 def _shape_rows(shapes: tuple[str, ...], increments: np.ndarray, slopes: np.ndarray) -> np.ndarray:
     """Rows of C, of length one, for functions that have these increments and slopes."""
     curvature = np.diff(slopes, axis=0)
-    by_shape = dict(zip(SHAPES, (increments, -increments, curvature, -curvature), strict=True))
-    matrix = np.concatenate([by_shape[shape].reshape(-1, slopes.shape[-1]) for shape in shapes])
+    rows = dict(zip(SHAPES, (increments, -increments, curvature, -curvature), strict=True))
+    matrix = np.concatenate([rows[shape].reshape(-1, slopes.shape[-1]) for shape in shapes])
     length = np.linalg.norm(matrix, axis=1, keepdims=True)
     return matrix / np.where(length > 0, length, 1.0)
 
@@ -413,13 +413,13 @@ def pair_constraint_rows(
     middle = (ends[:-1] + ends[1:]) / 2
 
     def slopes(points: np.ndarray, values: np.ndarray) -> np.ndarray:
-        per_unit = np.diff(values, axis=0) / np.diff(points)[:, None, None]
+        gradient = np.diff(values, axis=0) / np.diff(points)[:, None, None]
         ends = ((1, 1), (0, 0), (0, 0))  # beyond the points it is zero
-        return np.pad(per_unit, ends)[np.searchsorted(points, middle)]
+        return np.pad(gradient, ends)[np.searchsorted(points, middle)]
 
-    of_pair, of_curve = slopes(positions, cells), slopes(nodes, curve[:, None])
-    of_curve = np.repeat(of_curve, cells.shape[1], axis=1)
-    total = np.concatenate([of_curve, of_pair], axis=2)
+    pair_slopes, curve_slopes = slopes(positions, cells), slopes(nodes, curve[:, None])
+    curve_slopes = np.repeat(curve_slopes, cells.shape[1], axis=1)
+    total = np.concatenate([curve_slopes, pair_slopes], axis=2)
     return _shape_rows(shapes, total, total)
 
 

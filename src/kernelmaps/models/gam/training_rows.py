@@ -126,10 +126,10 @@ class RowsInMemory:
         """Sums of weights over the pairs of coarse codes of two columns."""
         return [
             pair_table(
-                first.of_code[self.codes[j]], second.of_code[self.codes[k]], self.weight,
-                (first.size, second.size),
+                row_codes.of_code[self.codes[j]], column_codes.of_code[self.codes[k]], self.weight,
+                (row_codes.size, column_codes.size),
             )
-            for (j, k), (first, second) in zip(pairs, coarse, strict=True)
+            for (j, k), (row_codes, column_codes) in zip(pairs, coarse, strict=True)
         ]  # fmt: skip
 
     def with_terms(
@@ -238,10 +238,10 @@ class OutputSums:
         """Σw."""
         return self.by_output[0].weight
 
-    def scaled(self, factor: float) -> OutputSums:
+    def scale(self, factor: float) -> OutputSums:
         """The sums for weights that are multiplied by a factor."""
         by_output = [sums.scaled(factor) for sums in self.by_output]
-        totals = [item.scaled(factor) for item in self.totals]
+        totals = [item.scale(factor) for item in self.totals]
         return replace(self, by_output=by_output, totals=totals)
 
 
@@ -286,8 +286,8 @@ class RowChecks:
             if self.loss and problem:
                 wrong = (k for k in np.flatnonzero(weight)
                          if self.loss.target_error(np.append(y[k], valid)))  # fmt: skip
-                at = int(next(wrong))
-                raise ValueError(f"{self.owner}: {problem}; found {y[at]:g}: {chunk.place(at)}.")
+                row = int(next(wrong))
+                raise ValueError(f"{self.owner}: {problem}; found {y[row]:g}: {chunk.place(row)}.")
             return y - self.location, weight, offset
         codes = np.searchsorted(self.classes, y)
         if self.class_weight is not None:
@@ -501,7 +501,7 @@ class RowsFromStream:
         """The rows with the weights that a fit takes."""
         scale = fit_scale(weights, *self.weight_sums)
         encoder = replace(self.encoder, weight_scale=scale)
-        return replace(self, encoder=encoder, first_pass=self.first_pass.scaled(scale))
+        return replace(self, encoder=encoder, first_pass=self.first_pass.scale(scale))
 
     def sum_over_chunks(self, function: Callable[[RowsInMemory], Any]) -> Any:
         """The sum of a function's results for the rows of all chunks: one pass."""
@@ -518,8 +518,8 @@ class RowsFromStream:
         tables = self.first_pass.by_output[0].pairs
         if all(pair in tables for pair in pairs):
             return [
-                first.sum_rows(second.sum_rows(tables[pair].T).T)
-                for pair, (first, second) in zip(pairs, coarse, strict=True)
+                row_codes.sum_rows(column_codes.sum_rows(tables[pair].T).T)
+                for pair, (row_codes, column_codes) in zip(pairs, coarse, strict=True)
             ]
         return self.sum_over_chunks(lambda rows: rows.pair_counts(pairs, coarse))
 
@@ -535,7 +535,7 @@ class RowsFromStream:
         enough = only_columns and (sums.with_pairs or len(terms) < 2)
         columns = [term.columns[0] for term in terms]
         bases = [term.basis for term in terms if not term.fixed_effects]
-        of_sample = terms if self.first_pass.losses[output or 0].parameter else ()
+        sample_terms = terms if self.first_pass.losses[output or 0].parameter else ()
 
         def fold(function: Callable[[TermRows], Any]) -> Any:
             return self.sum_over_chunks(lambda rows: function(rows.with_terms(terms, None, output)))
@@ -546,7 +546,7 @@ class RowsFromStream:
 
         return StreamedTermRows(
             fold, bases, constraints, self.total_weight,
-            self.sample.with_terms(of_sample, None, output), self.first_pass.intercepts[0],
+            self.sample.with_terms(sample_terms, None, output), self.first_pass.intercepts[0],
             problem_from_bins if enough else None,
         )  # fmt: skip
 

@@ -146,6 +146,6 @@ def select_functions(bases: Sequence[Basis], active: np.ndarray) -> list[Basis]:
     starts = np.cumsum([1, *(basis.n_functions for basis in bases)])
     ends = np.searchsorted(active, starts).tolist()
     return [
-        basis if last - first == basis.n_functions else basis.select(active[first:last] - start)
-        for basis, start, (first, last) in zip(bases, starts[:-1], pairwise(ends), strict=True)
+        basis if end - begin == basis.n_functions else basis.select(active[begin:end] - start)
+        for basis, start, (begin, end) in zip(bases, starts[:-1], pairwise(ends), strict=True)
     ]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..._util.compiling import interpreted, make_read_only, static
+from ..._util.compiling import is_interpreted, make_read_only, static
 from ...engine.encode import encode_into
 from ...engine.reference import evaluate_sets
 from ...engine.table import AFFINE, CODE
@@ -17,7 +17,7 @@ from ...engine.table.layout import bins_of, polynomials_of
 from ...engine.table.locate import locations_for, stored_rows
 from ...engine.table.stored import allocate_aligned
 from ...engine.table.update import Basis, RowArrays, RowWorkspace, Squares
-from .map_bands import Bands
+from .map_basis import MapBasis
 
 _VECTOR = 64  # numbers in one block of weights: four 512-bit registers of float32
 _CODE_SHARE = 0.05  # of X's bytes, for look-up tables of its codes
@@ -35,7 +35,7 @@ class BasisTables:
     lanes: int
     n_weights: int
     stride: int  # weights of each feature
-    bands: Bands
+    map_basis: MapBasis
 
 
 def weight_memory(tables: BasisTables) -> np.ndarray:
@@ -47,8 +47,8 @@ def weight_memory(tables: BasisTables) -> np.ndarray:
     return allocate_aligned(size, tables.basis.values.coef.dtype)
 
 
-def workspace_for(tables: BasisTables, rows: RowArrays) -> RowWorkspace:
-    """Memory for one thread that visits such rows."""
+def make_workspace(tables: BasisTables, rows: RowArrays) -> RowWorkspace:
+    """Memory for one thread that reads such rows."""
     longest = int(np.diff(rows.indptr).max(initial=0)) if rows.sparse else rows.width
     dtype, lanes = tables.basis.values.coef.dtype, tables.lanes
     f, move = allocate_aligned(max(1, longest) * lanes, dtype), allocate_aligned(lanes, dtype)
@@ -58,7 +58,7 @@ def workspace_for(tables: BasisTables, rows: RowArrays) -> RowWorkspace:
 def unpack_weights(flat: np.ndarray, tables: BasisTables, n_outputs: int) -> np.ndarray:
     """Weights of the loops as [feature][basis][output]."""
     stride, lanes = tables.stride, tables.lanes
-    width = int(tables.bands.table.width.max())
+    width = int(tables.map_basis.table.width.max())
     weights = flat[: tables.n_weights * lanes].reshape(-1, stride, lanes)
     return weights[:, :width, :n_outputs].copy()
 
@@ -73,7 +73,7 @@ def rows_of(X: Any) -> RowArrays:
 
 
 def make_tables(
-    bands: Bands, X: Any, dtype: Any, lanes: int, *, all_codes: bool = False,
+    basis: MapBasis, X: Any, dtype: Any, lanes: int, *, all_codes: bool = False,
     values_only: bool = False,
 ) -> BasisTables:  # fmt: skip
     """Tables for rows X in the precision of `dtype`, for that many lanes (a power of two).
@@ -83,20 +83,21 @@ def make_tables(
     """
     precision = np.dtype(dtype)
     options: Any = (precision, lanes, values_only)
-    blocks = _code_blocks(bands, X, all_codes) if X.dtype.kind == "u" else None
+    blocks = _code_blocks(basis, X, all_codes) if X.dtype.kind == "u" else None
     if blocks is not None:
-        return _assemble(bands, CODE, blocks, np.arange(len(blocks)), *options)
-    return _assemble(bands, bands.table.binning, *_table_blocks(bands), *options)
+        return _assemble(basis, CODE, blocks, np.arange(len(blocks)), *options)
+    return _assemble(basis, basis.table.binning, *_table_blocks(basis), *options)
 
 
-def round_rows(bands: Bands, X: Any, threads: int) -> tuple[np.ndarray, int] | None:
+def round_rows(basis: MapBasis, X: Any, threads: int) -> tuple[np.ndarray, int] | None:
     """Positions of rows, rounded to fractions of a bin: two bytes a value; bits of a fraction.
 
     None where rows are no dense floats of many features, where values may lie outside the bins, or
     where what is looked up for all fractions would not stay in a cache.
     """
-    table = bands.table
-    if sparse.issparse(X) or X.dtype.kind != "f" or X.shape[1] < _FEWEST_FEATURES or interpreted():
+    table = basis.table
+    is_float = X.dtype.kind == "f" and not sparse.issparse(X)
+    if not is_float or X.shape[1] < _FEWEST_FEATURES or is_interpreted():
         return None
     if table.binning != AFFINE or table.degree == 0 or table.signed or table.zero_at_zero:
         return None
@@ -105,9 +106,9 @@ def round_rows(bands: Bands, X: Any, threads: int) -> tuple[np.ndarray, int] | N
         high = (table.clip_high - table.origin) * table.resolution
     if not np.all((low >= -0.01) & (high <= table.bins + 0.01)):
         return None
-    blocks, bins = len(_table_blocks(bands)[0]), int(table.bins.max())
+    blocks, bins = len(_table_blocks(basis)[0]), int(table.bins.max())
     bits = (_FRACTIONS // (blocks * bins)).bit_length() - 1
-    if bits < _FEWEST_BITS or blocks * (bins << bits) * _numbers_per_code(bands) * 4 > _CODE_BYTES:
+    if bits < _FEWEST_BITS or blocks * (bins << bits) * _numbers_per_code(basis) * 4 > _CODE_BYTES:
         return None
     codes = np.empty(X.shape, np.uint16)
     encode_into(table.astype(X.dtype), X, (-np.inf, np.inf), bits, codes, threads)
@@ -116,69 +117,71 @@ def round_rows(bands: Bands, X: Any, threads: int) -> tuple[np.ndarray, int] | N
 
 def tabulate_fractions(tables: BasisTables, bits: int) -> BasisTables:
     """The same basis for such positions, in float32: it is looked up, which takes half the time."""
-    blocks, block_of = _table_blocks(tables.bands)
+    blocks, block_of = _table_blocks(tables.map_basis)
     looked_up = []
-    for first, coef, transform in blocks:  # from the left end of the first bin to the last's right
+    # From the left end of the first bin to the right end of the last.
+    for first_column, coef, transform in blocks:
         fractions = np.arange((len(coef) << bits) + 1)
         b = np.minimum(fractions >> bits, len(coef) - 1)
         powers = (fractions / 2.0**bits - b)[:, None] ** np.arange(coef.shape[1])
         values = np.einsum("fpc,fp->fc", coef[b], powers)
-        looked_up.append((first[b], values[:, None, :], transform))
+        looked_up.append((first_column[b], values[:, None, :], transform))
     single = np.dtype(np.float32)
-    return _assemble(tables.bands, CODE, looked_up, block_of, single, tables.lanes)
+    return _assemble(tables.map_basis, CODE, looked_up, block_of, single, tables.lanes)
 
 
 Block = tuple[np.ndarray, np.ndarray, int]  # first columns, coefficients, index of R
 
 
-def _table_blocks(bands: Bands) -> tuple[list[Block], np.ndarray]:
+def _table_blocks(basis: MapBasis) -> tuple[list[Block], np.ndarray]:
     """Blocks of a table, and the one of each set: sets that differ in their bins alone share it."""
-    table = bands.table
+    table = basis.table
     keys = zip(
-        table.coef_start.tolist(), table.first_start.tolist(), bands.transform_of.tolist(),
+        table.coef_start.tolist(), table.first_start.tolist(), basis.transform_of.tolist(),
         strict=True,
     )  # fmt: skip
     numbers: dict[tuple[int, ...], int] = {}
     block_of = np.array([numbers.setdefault(key, len(numbers)) for key in keys])
     first_sets = np.unique(block_of, return_index=True)[1]
-    return [_table_block(bands, int(s)) for s in first_sets], block_of
+    return [_table_block(basis, int(s)) for s in first_sets], block_of
 
 
-def _table_block(bands: Bands, s: int) -> Block:
-    """First columns and coefficients (bins, powers, band) of one set."""
-    coef, begin = bands.table.polynomials(s), int(bands.table.first_start[s])
-    return bands.table.first[begin : begin + len(coef)], coef, int(bands.transform_of[s])
+def _table_block(basis: MapBasis, s: int) -> Block:
+    """First columns and coefficients (bins, powers, stored columns) of one set."""
+    coef, begin = basis.table.polynomials(s), int(basis.table.first_start[s])
+    return basis.table.first[begin : begin + len(coef)], coef, int(basis.transform_of[s])
 
 
-def _code_blocks(bands: Bands, X: Any, all_codes: bool) -> list[Block] | None:
+def _code_blocks(basis: MapBasis, X: Any, all_codes: bool) -> list[Block] | None:
     """The basis at every code of each set; None where arithmetic is cheaper than such tables."""
-    table = bands.table
+    table = basis.table
     if table.binning == CODE:
-        return [_table_block(bands, s) for s in range(len(table.origin))]
+        return [_table_block(basis, s) for s in range(len(table.origin))]
     values = X.data if sparse.issparse(X) else X
     all_codes |= values.itemsize == 1 or values.size == 0
     codes = 1 << 8 * values.itemsize if all_codes else int(values.max()) + 1
     sets = np.unique(table.set_of)
-    bytes_per_code = 4 * _numbers_per_code(bands)
+    bytes_per_code = 4 * _numbers_per_code(basis)
     if len(sets) * codes * bytes_per_code > max(_CODE_BYTES, _CODE_SHARE * values.nbytes):
         return None
     blocks = []
     for s, dense in enumerate(evaluate_sets(table, np.arange(float(codes)))):
-        band, width = int(table.band[s]), int(table.width[s])
-        first = np.minimum(np.argmax(dense != 0, axis=1), width - band)
-        nonzero = np.take_along_axis(dense, first[:, None] + np.arange(band), axis=1)
-        blocks.append((first.astype(np.int32), nonzero[:, None, :], int(bands.transform_of[s])))
+        n_stored, width = int(table.band[s]), int(table.width[s])
+        first_column = np.argmax(dense != 0, axis=1).astype(np.int32)
+        first_column = np.minimum(first_column, np.int32(width - n_stored))
+        nonzero = np.take_along_axis(dense, first_column[:, None] + np.arange(n_stored), axis=1)
+        blocks.append((first_column, nonzero[:, None, :], int(basis.transform_of[s])))
     return blocks
 
 
-def _numbers_per_code(bands: Bands) -> int:
+def _numbers_per_code(basis: MapBasis) -> int:
     """Numbers that a code has in look-up tables: Φ, and RᵀRΦ where that is another table."""
-    band, width = int(bands.table.band.max()), int(bands.table.width.max())
-    return band if bands.transforms is None else band + width
+    n_stored, width = int(basis.table.band.max()), int(basis.table.width.max())
+    return n_stored if basis.transforms is None else n_stored + width
 
 
 def _assemble(
-    bands: Bands,
+    map_basis: MapBasis,
     binning: int,
     blocks: list[Block],
     block_of: np.ndarray,
@@ -187,38 +190,38 @@ def _assemble(
     values_only: bool = False,
 ) -> BasisTables:
     """Blocks of pieces, one after the other, in the layout of the loops."""
-    table, transforms = bands.table, bands.transforms
-    first, coef, transform_of = zip(*blocks, strict=True)
-    starts, width = np.cumsum([0, *map(len, first)]), int(table.width.max())
+    table, transforms = map_basis.table, map_basis.transforms
+    first_columns, coef, transform_of = zip(*blocks, strict=True)
+    starts, width = np.cumsum([0, *map(len, first_columns)]), int(table.width.max())
     if binning == CODE:
         codes = np.diff(starts)[block_of].astype(np.int32)
         table = replace(table, binning=CODE, bins=codes, signed=False)
     # A vector has columns of all lanes.
     max_chunk = 16 if lanes == 1 else max(1, _VECTOR // (2 * lanes))
     lay_out = partial(polynomials_of, dtype=dtype, mirrored=table.signed, max_chunk=max_chunk)
-    values = update = lay_out(first, coef)
+    values = update = lay_out(first_columns, coef)
     squares = Squares(np.zeros(0), static(1))
     if not values_only:
         phi = updates = [_spread(*block[:2], width) for block in blocks]
         if transforms is not None:
             products = [R.T @ R for R in transforms]
             updates = [block @ products[r] for block, r in zip(phi, transform_of, strict=True)]
-            update = lay_out([np.zeros_like(columns) for columns in first], updates)
+            update = lay_out([np.zeros_like(columns) for columns in first_columns], updates)
         squares = _squares(phi, updates, table.signed)
     # Columns of a piece, those that fill vectors included.
-    ends = (block.n_columns + int(block.first.max()) for block in (values, update))
+    ends = (block.n_columns + int(block.first_column.max()) for block in (values, update))
     stride = max(width, *ends)
     bins = bins_of(table, starts[block_of])
     basis = Basis(bins, values, update, squares, stride)
-    return BasisTables(basis, lanes, table.n_features * stride, stride, bands)
+    return BasisTables(basis, lanes, table.n_features * stride, stride, map_basis)
 
 
-def _spread(first: np.ndarray, coef: np.ndarray, width: int) -> np.ndarray:
-    """Coefficients of bands, (pieces, powers, band), among all columns of a feature."""
+def _spread(first_column: np.ndarray, coef: np.ndarray, width: int) -> np.ndarray:
+    """Coefficients (pieces, powers, stored columns), among all columns of a feature."""
     if coef.shape[2] == width:
         return coef
     out = np.zeros((*coef.shape[:2], width))
-    columns = first[:, None] + np.arange(coef.shape[2])
+    columns = first_column[:, None] + np.arange(coef.shape[2])
     np.put_along_axis(out, columns[:, None, :].repeat(coef.shape[1], 1), coef, axis=2)
     return out
 

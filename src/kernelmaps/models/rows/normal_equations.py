@@ -43,14 +43,14 @@ class LevelSums:
         Levels of as many rows, each of weight one, have the same weight: sums over them need not be
         computed again for each smoothing parameter.
         """
-        _, first, group, counts = np.unique(
+        _, level, group, counts = np.unique(
             self.weight, return_index=True, return_inverse=True, return_counts=True
         )
-        if len(first) * max(self.border.shape[1], MIN_SHARING_LEVELS) > len(group):
+        if len(level) * max(self.border.shape[1], MIN_SHARING_LEVELS) > len(group):
             return None
         order, ends = np.argsort(group, kind="stable"), np.cumsum(counts)
         members = (order[end - count : end] for end, count in zip(ends, counts, strict=True))
-        return first, np.stack([self.border[rows].T @ self.border[rows] for rows in members])
+        return level, np.stack([self.border[rows].T @ self.border[rows] for rows in members])
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,8 @@ class NormalEquations:
             return self.gram @ beta
         dense, theta = np.split(beta, [len(self.gram)])
         border, weight = self.levels.border, self.levels.weight
-        of_levels = border @ dense + (weight * theta.T).T
-        return np.concatenate([self.gram @ dense + border.T @ theta, of_levels])
+        level_products = border @ dense + (weight * theta.T).T
+        return np.concatenate([self.gram @ dense + border.T @ theta, level_products])
 
     def __add__(self, other: NormalEquations) -> NormalEquations:
         levels = self.levels
@@ -165,7 +165,7 @@ class IndependentEquations:
     def product(self, beta: np.ndarray) -> np.ndarray:
         """ZᵀWZβ, for one or more columns β."""
         pairs = zip(self.parts, self.places, strict=True)
-        return merge_parts([part.product(beta[at]) for part, at in pairs], self.places)
+        return merge_parts([part.product(beta[place]) for part, place in pairs], self.places)
 
     def __add__(self, other: IndependentEquations) -> IndependentEquations:
         parts = zip(self.parts, other.parts, strict=True)
@@ -178,6 +178,6 @@ WorkingProblem = NormalEquations | IndependentEquations
 def merge_parts(parts: Sequence[np.ndarray], places: Sequence[np.ndarray]) -> np.ndarray:
     """A vector, or the rows of a matrix, from parts and their positions."""
     out = np.empty((sum(map(len, places)), *parts[0].shape[1:]))
-    for part, at in zip(parts, places, strict=True):
-        out[at] = part
+    for part, place in zip(parts, places, strict=True):
+        out[place] = part
     return out

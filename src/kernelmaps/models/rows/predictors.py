@@ -47,8 +47,8 @@ class Predictors:
 
     def restrict(self, active: np.ndarray) -> tuple[np.ndarray, Predictors]:
         """The functions of some of the coefficients, and the predictors with these alone."""
-        of_coefficients, predictor = self.functions_of(active)
-        functions, rows = np.unique(of_coefficients, return_inverse=True)
+        all_functions, predictor = self.functions_of(active)
+        functions, rows = np.unique(all_functions, return_inverse=True)
         places = rows * self.count + predictor
         is_complete = len(places) == len(functions) * self.count
         return functions, replace(self, places=None if is_complete else places)
@@ -58,6 +58,6 @@ class Predictors:
         n = n_functions * self.count if self.places is None else len(self.places)
         functions, predictor = self.functions_of(np.arange(n))
         return [
-            (at, functions[at])
-            for at in (np.flatnonzero(predictor == k) for k in range(self.count))
+            (place, functions[place])
+            for place in (np.flatnonzero(predictor == k) for k in range(self.count))
         ]

@@ -63,7 +63,7 @@ class GramCache:
         is_new = [id(basis) not in cached_ids for basis in bases]
         cached = [basis for basis, new in zip(bases, is_new, strict=True) if not new]
         slices = coefficient_slices(bases)
-        place = np.r_[0, *(at for at, new in zip(slices, is_new, strict=True) if not new)]
+        place = np.r_[0, *(span for span, new in zip(slices, is_new, strict=True) if not new)]
         gram = np.zeros((1 + sum(basis.n_functions for basis in bases),) * 2)
         gram[np.ix_(place, place)] = self.gram_of(cached)
         return gram, is_new
@@ -195,8 +195,8 @@ class TermRows:
         """Z without levels, or some rows of it."""
         codes, bases = self._dense
         blocks = [
-            basis.values[of_term[rows]] if basis.at_rows is None else basis.at_rows[rows]
-            for of_term, basis in zip(codes, bases, strict=True)
+            basis.values[term_codes[rows]] if basis.at_rows is None else basis.at_rows[rows]
+            for term_codes, basis in zip(codes, bases, strict=True)
         ]
         return np.hstack([np.ones((len(self.weight[rows]), 1)), *blocks])
 
@@ -253,7 +253,7 @@ class TermRows:
             for k, (_, functions) in enumerate(split):
                 rows = replace(self, predictors=None).restrict(functions)
                 parts.append(rows.normal_equations(weights[k, k], response[:, k], float(square[k])))
-            return IndependentEquations(tuple(parts), tuple(at for at, _ in split))
+            return IndependentEquations(tuple(parts), tuple(place for place, _ in split))
         gram = np.zeros((self.n_functions, m) * 2)
         for (a, b), weight in weights.items():
             gram[:, a, :, b] = self._gram(weight)
@@ -472,11 +472,11 @@ class SumOverChunks:
             self.total = term if self.total is None else _sum(self.total, term)
 
 
-def _sum(first: Any, second: Any) -> Any:
+def _sum(total: Any, term: Any) -> Any:
     """Add two results, lists and tuples of them entry by entry."""
-    if isinstance(first, list | tuple):
-        return type(first)(_sum(a, b) for a, b in zip(first, second, strict=True))
-    return first + second
+    if isinstance(total, list | tuple):
+        return type(total)(_sum(a, b) for a, b in zip(total, term, strict=True))
+    return total + term
 
 
 def fold_chunks(

@@ -31,7 +31,7 @@ class SVMProblem(NamedTuple):
     """Loss, targets and costs of the examples: one binary or scalar problem per output."""
 
     loss: int  # its index in `LOSSES`
-    of_labels: bool
+    has_labels: bool
     epsilon: float
     y: np.ndarray  # float64[n]: class code, or the regression target
     positive: np.ndarray  # float64[outputs]: the class code whose label is +1
@@ -79,16 +79,16 @@ class PassRecord(NamedTuple):
     """The threshold that a pass shrinks by, and the totals that it writes."""
 
     shrink_threshold: np.ndarray  # float64[outputs]
-    totals: np.ndarray  # float64[3, 4, outputs]: VISITED …, with the fields of `PassTotals`
+    totals: np.ndarray  # float64[3, 4, outputs]: UPDATED …, with the fields of `PassTotals`
 
     @classmethod
     def empty(cls, n_outputs: int) -> PassRecord:
         return cls(np.zeros(n_outputs), np.zeros((3, 4, n_outputs)))
 
 
-# Of all that are visited and those shrunk before; of those that are shrunk, in this pass or before,
+# Of all that are updated and those shrunk before; of those that are shrunk, in this pass or before,
 # which have no violation; of the example at hand.
-VISITED, SHRUNK, EXAMPLE = map(np.int64, range(3))
+UPDATED, SHRUNK, EXAMPLE = map(np.int64, range(3))
 VIOLATION = np.int64(0)  # the first of the totals, a maximum; the others are sums
 
 
@@ -96,7 +96,7 @@ class StepData(NamedTuple):
     """What a step of coordinate descent is computed from."""
 
     loss: tuple  # static: its index in `LOSSES`
-    of_labels: bool
+    has_labels: bool
     epsilon: float
     y: np.ndarray
     positive: np.ndarray
@@ -137,13 +137,13 @@ def _loss_and_gap_of(loss, y, f, alpha, c, epsilon):
 
 
 @njit(**FAST)
-def _add_example(totals, which):
+def _add_example(totals, group):
     """Add the totals of one example to those of several."""
     for k in range(totals.shape[2]):
         violation = totals[EXAMPLE, VIOLATION, k]
-        totals[which, VIOLATION, k] = max(totals[which, VIOLATION, k], violation)
+        totals[group, VIOLATION, k] = max(totals[group, VIOLATION, k], violation)
         for total in range(1, 4):
-            totals[which, total, k] += totals[EXAMPLE, total, k]
+            totals[group, total, k] += totals[EXAMPLE, total, k]
 
 
 @njit(**FAST)
@@ -159,7 +159,7 @@ def _coordinate_steps(data, duals, record, workspace, i, take_steps):
     q, c, mean_dot = data.diagonal[i], data.cost[i], data.mean_dot[i]
     for k in range(data.positive.size):
         y, alpha = data.y[i], duals.alpha[i, k]
-        if data.of_labels:
+        if data.has_labels:
             y = 1.0 if y == data.positive[k] else -1.0
         f = workspace.f[k] + duals.bias[k] - duals.alpha_sum[k] * mean_dot
         new, bound_derivative = _step(data.loss, y, f, alpha, q, c, data.epsilon)
@@ -178,15 +178,15 @@ def _coordinate_steps(data, duals, record, workspace, i, take_steps):
             duals.alpha[i, k] = new
             duals.alpha_sum[k] += step
             duals.bias[k] += step * (data.q0 - mean_dot)
-    _add_example(totals, VISITED)
+    _add_example(totals, UPDATED)
     if shrink:
         _add_example(totals, SHRUNK)
     return moved, shrink
 
 
 @loop(fastmath=True, _nrt=False)
-def visit_examples(work, rows, workspace, duals, record, order, n_active, take_steps):
-    """Visit the first `n_active` examples of `order` once; returns how many stay active.
+def update_examples(work, rows, workspace, duals, record, order, n_active, take_steps):
+    """Update the first `n_active` examples of `order` once; returns how many stay active.
 
     Each takes its steps in α_i, which the weights follow at once. An example that is shrunk changes
     places with the last active one. Without `take_steps` nothing moves: totals are then exact for
@@ -194,11 +194,11 @@ def visit_examples(work, rows, workspace, duals, record, order, n_active, take_s
 
     `order` is int64, which NumPy shuffles in half the time of int32.
     """
-    totals = record.totals  # of a pass start with those of examples that are not visited
+    totals = record.totals  # of a pass start with those of examples that are not updated
     for k in range(totals.shape[2]):
-        totals[VISITED, VIOLATION, k] = 0.0
+        totals[UPDATED, VIOLATION, k] = 0.0
         for total in range(1, 4):
-            totals[VISITED, total, k] = totals[SHRUNK, total, k]
+            totals[UPDATED, total, k] = totals[SHRUNK, total, k]
     t = 0
     while t < n_active:
         i = np.int64(order[t])

@@ -27,7 +27,7 @@ centred, and the score of an example is
 Where s = 0, W is w, and the bias is the intercept of the model.
 
 **An epoch** (:meth:`CoordinateDescent.run_epoch`) takes the active examples in random order, and
-minimises over one α_i at a time (:func:`._dual_loops.visit_examples`).
+minimises over one α_i at a time (:func:`._dual_loops.update_examples`).
 
 **Shrinking**: an example whose α_i stays at a bound, where the derivative of the dual is larger
 than a share of the largest |Δα_i| Q_ii of the last pass, is not active until the others have
@@ -53,7 +53,7 @@ from ..._util.display import track
 from ..._util.threads import check_stop
 from ...engine.table.update import RowArrays, RowWork, weights_of
 from ..losses import dual_rules_of
-from ..rows.map_tables import BasisTables, weight_memory, workspace_for
+from ..rows.map_tables import BasisTables, make_workspace, weight_memory
 from . import _dual_loops
 from ._dual_loops import SHRUNK, DualHessian, DualVariables, PassRecord, PassTotals, SVMProblem
 
@@ -281,7 +281,7 @@ class CoordinateDescent:
         """Add the sum of ψ_i, times the steps of the examples, to weights."""
         tables, basis = self.tables, self.tables.basis
         work = RowWork(basis.bins, changed=weights_of(basis, basis.update, tables.lanes, w))
-        workspace, examples = workspace_for(tables, self.rows), examples.astype(np.int32)
+        workspace, examples = make_workspace(tables, self.rows), examples.astype(np.int32)
         _dual_loops.accumulate(work, self.rows, workspace, examples, steps)
 
     def _centre(self) -> None:
@@ -311,7 +311,7 @@ class CoordinateDescent:
         scored = weights_of(basis, basis.values, tables.lanes, self.mean)
         work = RowWork(basis.bins, scored=scored, squares=basis.squares)
         sq_norm, mean_dot = np.empty(n), np.empty(n)
-        _dual_loops.measure(work, self.rows, workspace_for(tables, self.rows), sq_norm, mean_dot)
+        _dual_loops.measure(work, self.rows, make_workspace(tables, self.rows), sq_norm, mean_dot)
         return sq_norm + (self.mean_sq_norm - 2 * mean_dot), mean_dot
 
     def _set_hessian(self, sq_norm: np.ndarray, mean_dot: np.ndarray) -> None:
@@ -322,7 +322,7 @@ class CoordinateDescent:
     # Epochs.
 
     def run_epoch(self) -> GapCertificate:
-        """Visit the active examples and update the intercept; estimated primal values and gaps."""
+        """Update the active examples and the intercept; estimated primal values and gaps."""
         totals = self.update_active()
         self.update_intercept()
         return self.certificate(totals)
@@ -330,7 +330,7 @@ class CoordinateDescent:
     def update_active(self) -> PassTotals:
         """Take steps in the active examples; totals of all, valid until the next pass."""
         self.rng.shuffle(self.order[: self.n_active])
-        return self._visit_active(take_steps=True)
+        return self._pass_over_active(take_steps=True)
 
     def update_intercept(self) -> None:
         """The multiplier's step of the augmented Lagrangian, b += σs."""
@@ -347,8 +347,8 @@ class CoordinateDescent:
         """Σα of each output."""
         return self.alpha.sum(axis=0)
 
-    def _visit_active(self, *, take_steps: bool) -> PassTotals:
-        """Visit the active examples, some of which are shrunk; totals of all.
+    def _pass_over_active(self, *, take_steps: bool) -> PassTotals:
+        """One pass over the active examples, some of which are shrunk; totals of all.
 
         Threshold and totals are valid until the next pass.
         """
@@ -359,11 +359,11 @@ class CoordinateDescent:
         steps = _dual_loops.StepData(static(self.problem.loss), *self.problem[1:], *self.hessian)
         work = RowWork(basis.bins, scored, changed, None, steps)
         duals = DualVariables(self.alpha, self.alpha_sum, self.bias)
-        workspace = workspace_for(tables, self.rows)
-        self.n_active = _dual_loops.visit_examples(
+        workspace = make_workspace(tables, self.rows)
+        self.n_active = _dual_loops.update_examples(
             work, self.rows, workspace, duals, self.record, self.order, self.n_active, take_steps
         )
-        totals = PassTotals(*self.record.totals[_dual_loops.VISITED])
+        totals = PassTotals(*self.record.totals[_dual_loops.UPDATED])
         self.record.shrink_threshold[:] = CONSTANTS.shrink_share * totals.max_violation
         return totals
 
@@ -390,11 +390,11 @@ class CoordinateDescent:
         self.record.totals[SHRUNK] = 0.0
 
     def pass_over_all(self) -> PassTotals:
-        """Visit all examples without a step: exact totals, and who is active, by the threshold."""
+        """One pass over all examples without a step: exact totals, and the active set."""
         threshold = self.record.shrink_threshold.copy()
         self.activate_all()
         self.record.shrink_threshold[:] = threshold
-        return self._visit_active(take_steps=False)
+        return self._pass_over_active(take_steps=False)
 
     def balance(self) -> None:
         """Make each output's s zero: move a few of its largest α of that sign towards zero.

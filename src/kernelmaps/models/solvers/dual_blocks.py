@@ -45,9 +45,9 @@ class BlockDescent(CoordinateDescent):
         self._loaded: set[int] = set()  # their first rows
         # The centre is that of the sample.
         size = sample.shape[0]
-        of_sample = problem._replace(y=np.zeros(size), cost=np.ones(size))
+        sample_problem = problem._replace(y=np.zeros(size), cost=np.ones(size))
         examples, start = np.arange(size, dtype=np.int32), np.zeros((size, len(problem.positive)))
-        super().__init__(tables, rows_of(sample), of_sample, examples, options, start, None)
+        super().__init__(tables, rows_of(sample), sample_problem, examples, options, start, None)
         if options.fit_intercept:
             self.set_penalty_weight(float(problem.cost.sum()))
 
@@ -116,25 +116,25 @@ class DescentOverBlocks:
     def balance_and_certify(self) -> GapCertificate:
         """Make s zero, across blocks if need be; primal values and gaps there."""
         if self.groups[0].options.fit_intercept:
-            for is_balanced in self._visit_blocks(BlockDescent.balance_block):
+            for is_balanced in self._map_blocks(BlockDescent.balance_block):
                 if all(is_balanced):
                     break
         return self._certificate(self._join_totals(BlockDescent.block_totals))
 
-    def _visit_blocks(self, work: Callable[[BlockDescent], Any]) -> Iterator[list[Any]]:
+    def _map_blocks(self, work: Callable[[BlockDescent], Any]) -> Iterator[list[Any]]:
         """Load every block into every group; what `work` returns for each group."""
         for X, start in self.read():
 
-            def visit(group: BlockDescent, X: Any = X, start: int = start) -> Any:
+            def load_and_work(group: BlockDescent, X: Any = X, start: int = start) -> Any:
                 group.load(X, start)
                 return work(group)
 
-            yield run_interruptibly(visit, self.groups, self.n_threads)
+            yield run_interruptibly(load_and_work, self.groups, self.n_threads)
 
     def _join_totals(self, work: Callable[[BlockDescent], PassTotals]) -> list[PassTotals]:
         """Totals over all blocks, of each group."""
         return [
-            reduce(PassTotals.merge, parts) for parts in zip(*self._visit_blocks(work), strict=True)
+            reduce(PassTotals.merge, parts) for parts in zip(*self._map_blocks(work), strict=True)
         ]
 
     def _certificate(self, totals: list[PassTotals]) -> GapCertificate:

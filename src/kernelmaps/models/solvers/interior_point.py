@@ -128,8 +128,8 @@ class InteriorPointFit:
         self.sign, self.margin = loss.hinges(y)
         self.n_iter, self.preconditioner = 0, Preconditioner()
         self.primal, self.dual, self._signed = np.inf, 0.0, np.zeros(self.sign.shape)
-        self.first = self._first_point()
-        self._note_primal(self.first)
+        self.start = self._first_point()
+        self._note_primal(self.start)
 
     def value(self) -> float:
         """The least P so far."""
@@ -137,7 +137,7 @@ class InteriorPointFit:
 
     def minimise(self) -> tuple[float, float, np.ndarray]:
         """Take steps until the gap is small enough; P, the gap and the dual variables."""
-        point, rounding = self.first, 1e-13 * self.primal
+        point, rounding = self.start, 1e-13 * self.primal
         while self.n_iter < _MAX_STEPS:
             self._note_dual(point.dual)
             if self.gap <= max(self.tol * self.primal, rounding):
@@ -230,15 +230,15 @@ class InteriorPointFit:
 
     def _direction(
         self, point: Iterate, weight: np.ndarray, hessian: CentredHessian, precondition: Solve,
-        of_slack: Any, of_hinge: Any, residual_share: float,
+        slack_target: Any, hinge_target: Any, residual_share: float,
     ) -> Iterate:  # fmt: skip
-        """The Newton direction to a t = `of_slack` and (c − a) ξ = `of_hinge`.
+        """The Newton direction to a t = `slack_target` and (c − a) ξ = `hinge_target`.
 
         In both, the product of changes is left out. `weight` holds (t/a + ξ/(c − a))⁻¹ of each
         hinge, whose sums over the hinges of a row weigh the Hessian.
         """
         (weights, _, scores, slack, hinge, dual, complement), sign = point, self.sign
-        shortfall = self.margin - sign * scores + of_slack / dual - of_hinge / complement
+        shortfall = self.margin - sign * scores + slack_target / dual - hinge_target / complement
         alpha = np.sum(sign * (dual + weight * shortfall), axis=0)
         total = float(alpha.sum()) if hessian.total else 0.0
         enough = residual_share * self.gap
@@ -257,7 +257,7 @@ class InteriorPointFit:
         d_dual = weight * (shortfall - sign * d_scores)
         return Iterate(
             d_weights, d_intercept, d_scores,
-            (of_slack - slack * d_dual) / dual - slack,
-            (of_hinge + hinge * d_dual) / complement - hinge,
+            (slack_target - slack * d_dual) / dual - slack,
+            (hinge_target + hinge * d_dual) / complement - hinge,
             d_dual, -d_dual,
         )  # fmt: skip

@@ -151,13 +151,13 @@ class GroupPenalty:
         """Ω(w)."""
         return float(self.l1_ratio * np.abs(w).sum() + self.group_weights @ self.norms(w))
 
-    def dual_norm(self, v: np.ndarray, at_least: float) -> float:
-        """Largest vᵀw with Ω(w) ≤ 1, or `at_least` if that is larger.
+    def dual_norm(self, v: np.ndarray, minimum: float) -> float:
+        """Largest vᵀw with Ω(w) ≤ 1, or `minimum` if that is larger.
 
         It is the root of max_g ‖S(v_g, λρ)‖ − λ (1 − ρ) √p_g in λ, with S the soft threshold.
         As this function is convex and falls, Newton's method from the left does not overshoot.
         """
-        norm = at_least
+        norm = minimum
         while True:
             inside = np.abs(_soft_threshold(v, norm * self.l1_ratio))
             norms = self.norms(inside)

@@ -46,7 +46,7 @@ class IndexBlocks:
     index: np.ndarray
     count: int
 
-    def first(self, n: int) -> IndexBlocks:
+    def take(self, n: int) -> IndexBlocks:
         """The same blocks of the first n alone."""
         return IndexBlocks(self.index[:n], self.count)
 
@@ -124,8 +124,8 @@ class ConditionalLevels:
         """Rᵀ diag(weight) R for weights that are not negative, and functions of D."""
         shared = self.sums.shared_grams
         if shared is not None:
-            first, grams = shared
-            return np.tensordot(weight[first] / self.precision[first] ** 2, grams, 1)
+            level, grams = shared
+            return np.tensordot(weight[level] / self.precision[level] ** 2, grams, 1)
         total = np.zeros((self.border.shape[1],) * 2)
         for rows, border, precision in self._blocks():
             scaled = border * (np.sqrt(weight[rows, None]) / precision)
@@ -158,9 +158,9 @@ class ConditionalLevels:
         return variances
 
 
-def _divide_rows(values: np.ndarray, by: np.ndarray) -> np.ndarray:
+def _divide_rows(values: np.ndarray, divisors: np.ndarray) -> np.ndarray:
     """Rows of a vector or matrix divided by numbers."""
-    return values / (by if values.ndim == 1 else by[:, None])
+    return values / (divisors if values.ndim == 1 else divisors[:, None])
 
 
 @dataclass(frozen=True)
@@ -180,9 +180,9 @@ class BlockCovariance:
     levels: ConditionalLevels | None = None
     log_determinant: float | None = None
 
-    def block(self, at: np.ndarray) -> np.ndarray:
+    def block(self, indices: np.ndarray) -> np.ndarray:
         """V of some coefficients that are not levels."""
-        return self.dense[np.ix_(at, at)]
+        return self.dense[np.ix_(indices, indices)]
 
     def diagonal(self) -> np.ndarray:
         """Variances of all coefficients."""
@@ -200,11 +200,11 @@ class BlockCovariance:
 
     def logdet(self) -> float:
         """Logarithm of the determinant."""
-        of_levels = 0.0 if self.levels is None else float(np.log(self.levels.variances).sum())
-        of_dense = self.log_determinant
-        if of_dense is None:
-            of_dense = float(np.linalg.slogdet(self.dense)[1])
-        return of_dense + of_levels
+        level_part = 0.0 if self.levels is None else float(np.log(self.levels.variances).sum())
+        dense_part = self.log_determinant
+        if dense_part is None:
+            dense_part = float(np.linalg.slogdet(self.dense)[1])
+        return dense_part + level_part
 
     def scale(self, dispersion: float) -> BlockCovariance:
         """φV."""
@@ -218,9 +218,9 @@ class BlockCovariance:
         """d_i V_ii of β, and the sum of d_i V_ii over all levels."""
         if self.levels is None:
             return diagonal * self.dense.diagonal(), 0.0
-        of_levels = np.sum(self.levels.penalty / self.levels.precision)
-        of_levels += np.sum(self.dense * self.levels.penalty_gram)
-        return diagonal[: len(self.dense)] * self.dense.diagonal(), float(of_levels)
+        level_sum = np.sum(self.levels.penalty / self.levels.precision)
+        level_sum += np.sum(self.dense * self.levels.penalty_gram)
+        return diagonal[: len(self.dense)] * self.dense.diagonal(), float(level_sum)
 
     def columns(self, u: np.ndarray, blocks: IndexBlocks) -> np.ndarray:
         """V times the vectors that have u in the coefficients of a block, one for each block."""
@@ -237,20 +237,20 @@ class BlockCovariance:
         The levels, if they are in a block, are all of it.
         """
         n = len(self.dense)
-        of_dense = blocks.first(n)
-        by_d, by_u = of_dense.rows(d[:n]), of_dense.rows(u[:n])
-        squares, products = by_d @ (by_d @ self.dense**2).T, by_u @ (by_u @ self.dense).T
+        dense_blocks = blocks.take(n)
+        rows_d, rows_u = dense_blocks.rows(d[:n]), dense_blocks.rows(u[:n])
+        squares, products = rows_d @ (rows_d @ self.dense**2).T, rows_u @ (rows_u @ self.dense).T
         if self.levels is None or blocks.index[n] < 0:
             return squares, products
-        penalty, of_levels, precision = self.levels.penalty, u[n:], self.levels.precision
+        penalty, level_u, precision = self.levels.penalty, u[n:], self.levels.precision
         gram = self.dense @ self.levels.penalty_gram
-        pulled = self.dense @ self.levels.adjoint(of_levels)  # V Rᵀ u
+        pulled = self.dense @ self.levels.adjoint(level_u)  # V Rᵀ u
         block = blocks.index[n]
-        row = of_dense.sums(d[:n] * np.sum(gram * self.dense, axis=1))
+        row = dense_blocks.sums(d[:n] * np.sum(gram * self.dense, axis=1))
         row[block] = np.sum((penalty / precision) ** 2) + np.sum(gram * gram.T)
         row[block] += 2 * np.sum(self.dense * self.levels.ratio_gram(penalty**2 / precision))
         squares[block], squares[:, block] = row, row
-        row = of_dense.sums(-u[:n] * pulled)
-        row[block] = np.sum(of_levels**2 / precision) + self.levels.adjoint(of_levels) @ pulled
+        row = dense_blocks.sums(-u[:n] * pulled)
+        row[block] = np.sum(level_u**2 / precision) + self.levels.adjoint(level_u) @ pulled
         products[block], products[:, block] = row, row
         return squares, products

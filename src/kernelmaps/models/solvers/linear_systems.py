@@ -94,7 +94,7 @@ class IndependentCovariance:
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         """V times a vector, from factorised systems or from V."""
         pairs = zip(self.parts, self.places, strict=True)
-        return merge_parts([part.solve(rhs[at]) for part, at in pairs], self.places)
+        return merge_parts([part.solve(rhs[place]) for part, place in pairs], self.places)
 
     dot = solve
 
@@ -107,12 +107,12 @@ class IndependentCovariance:
         """V as a matrix."""
         return self.block(np.arange(sum(map(len, self.places))))
 
-    def block(self, at: np.ndarray) -> np.ndarray:
+    def block(self, indices: np.ndarray) -> np.ndarray:
         """V of some coefficients."""
-        matrix = np.zeros((len(at), len(at)))
+        matrix = np.zeros((len(indices), len(indices)))
         for part, place in zip(self.parts, self.places, strict=True):
-            _, of_block, of_part = np.intersect1d(at, place, return_indices=True)
-            matrix[np.ix_(of_block, of_block)] = part.block(of_part)
+            _, in_block, in_part = np.intersect1d(indices, place, return_indices=True)
+            matrix[np.ix_(in_block, in_block)] = part.block(in_part)
         return matrix
 
     def diagonal(self) -> np.ndarray:
@@ -134,8 +134,8 @@ class IndependentCovariance:
     def columns(self, u: np.ndarray, blocks: IndexBlocks) -> np.ndarray:
         """V times the vectors that have u in the coefficients of a block, one for each block."""
         columns = [
-            part.columns(u[at], IndexBlocks(blocks.index[at], blocks.count))
-            for part, at in zip(self.parts, self.places, strict=True)
+            part.columns(u[place], IndexBlocks(blocks.index[place], blocks.count))
+            for part, place in zip(self.parts, self.places, strict=True)
         ]
         return merge_parts(columns, self.places)
 
@@ -144,9 +144,9 @@ class IndependentCovariance:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Sums of d_i V_il² d_l and of u_i V_il u_l over pairs of blocks of coefficients."""
         squares, products = np.zeros((2, blocks.count, blocks.count))
-        for part, at in zip(self.parts, self.places, strict=True):
-            of_part = IndexBlocks(blocks.index[at], blocks.count)
-            more_squares, more_products = part.block_sums(d[at], u[at], of_part)
+        for part, place in zip(self.parts, self.places, strict=True):
+            part_blocks = IndexBlocks(blocks.index[place], blocks.count)
+            more_squares, more_products = part.block_sums(d[place], u[place], part_blocks)
             squares, products = squares + more_squares, products + more_products
         return squares, products
 
@@ -160,7 +160,7 @@ def penalised_system(
     """G + diag(d) of normal equations, factorised."""
     if isinstance(problem, IndependentEquations):
         pairs = zip(problem.parts, problem.places, strict=True)
-        systems = tuple(penalised_system(part, diagonal[at]) for part, at in pairs)
+        systems = tuple(penalised_system(part, diagonal[place]) for part, place in pairs)
         return IndependentCovariance(systems, problem.places)
     return PenalisedSystem.factorise(problem, diagonal)
 
@@ -213,8 +213,8 @@ def scatter(values: np.ndarray, active: np.ndarray, size: int) -> np.ndarray:
 def rearrange_rows(rows: np.ndarray, source: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Rows of an active set in another one: zero where the first has no coefficient."""
     out = np.zeros((len(target), *rows.shape[1:]))
-    _, to, origin = np.intersect1d(target, source, assume_unique=True, return_indices=True)
-    out[to] = rows[origin]
+    _, positions, origin = np.intersect1d(target, source, assume_unique=True, return_indices=True)
+    out[positions] = rows[origin]
     return out
 
 

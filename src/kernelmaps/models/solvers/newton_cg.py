@@ -25,7 +25,7 @@ import numpy as np
 from .linear_systems import cholesky_factor, cholesky_solve
 
 if TYPE_CHECKING:
-    from ..rows.band_rows import BandRows
+    from ..rows.basis_rows import BasisRows
 
 Solve = Callable[[np.ndarray], np.ndarray]
 
@@ -41,13 +41,15 @@ _RIDGES = [factor * _DOUBLE for factor in (10.0, 1e4, 1e7, 1e10)]
 class CentredHessian:
     """I + ZᵀWZ − s m mᵀ; without an intercept, s and m are zero."""
 
-    rows: BandRows
+    rows: BasisRows
     weight: np.ndarray
     total: float
     mean: np.ndarray
 
     @classmethod
-    def from_weight(cls, rows: BandRows, weight: np.ndarray, fit_intercept: bool) -> CentredHessian:
+    def from_weight(
+        cls, rows: BasisRows, weight: np.ndarray, fit_intercept: bool
+    ) -> CentredHessian:
         """The Hessian for these weights of the rows."""
         total = float(weight.sum()) if fit_intercept else 0.0
         mean = rows.adjoint(weight) / total if total else np.zeros(rows.n_weights)

@@ -318,8 +318,8 @@ def _fit_squared(
         entered = entered | (rho != fit.rho)
         active = larger.update(rho, n, final=True)
     if screened and tol < REML.rough_tol:
-        few = PIRLS.reml_steps_screened
-        fit = estimate_smoothing(problem, active.penalties, fit.rho, phi, fixed, few, tol)
+        max_steps = PIRLS.reml_steps_screened
+        fit = estimate_smoothing(problem, active.penalties, fit.rho, phi, fixed, max_steps, tol)
     deviations = smoothing_deviations(fit, problem, active.penalties, ~fixed, phi is None)
     beta = constrained_minimum(fit.beta, fit.inverse, rows.constraints).copy()
     system = problem.product(beta) + active.penalties.diagonal(fit.rho) * beta
@@ -510,8 +510,8 @@ def _posterior(state: PirlsState, selection: SmoothingSelection) -> PenalisedFit
     fit, fitted = solution.fit, solution.active
     profiled = selection.dispersion is None
     # Residuals of quantiles without a row, for intervals, take the errors of the fit itself.
-    of_smoothing = smoothing_deviations if loss.has_distribution else estimate_deviations
-    deviations = of_smoothing(fit, solution.problem, fitted.penalties, ~selection.fixed, profiled)
+    estimate = smoothing_deviations if loss.has_distribution else estimate_deviations
+    deviations = estimate(fit, solution.problem, fitted.penalties, ~selection.fixed, profiled)
     edf = fit.edf_of_all(fitted.indices, active.all_penalties, solution.problem.working_weight)
     objective = Objective(active.rows, loss, active.penalties.diagonal(fit.rho))
     return PenalisedFit(
@@ -588,9 +588,9 @@ class SmoothingSelection:
         edf = penalties.ranks - fit.traces
         change = float(np.max(np.abs(edf - self._edf), initial=0.0))
         small = max(PIRLS.settled_edf, PIRLS.settled_edf_share * float(edf.sum()))
-        first = 1 if self.warm else 2  # steps before which a change of the edf says nothing
+        first_step = 1 if self.warm else 2  # steps before which a change of the edf says nothing
         self._edf = edf
-        edf_stay = self._n_iter > first and change < small
+        edf_stay = self._n_iter > first_step and change < small
         edf_stay &= self.parameter_change <= PIRLS.settled_parameter
         self.converged = not fit.stuck and (edf_stay or fit.converged)
         self.settled = edf_stay or self._n_iter >= PIRLS.max_performance_iter

@@ -3,8 +3,8 @@ r"""Newton's method on the weights of a map.
 .. math:: P(w, b) = ½\|w\|² + \sum_i c_i\,ℓ(y_i, ⟨w, ψ_i⟩ + b)
 
 is minimised by Newton steps, which conjugate gradients solve for (:mod:`.newton_cg`): each
-takes some passes over the bands of the rows, of n·d times a few operations. A few steps are enough,
-whatever C.
+takes some passes over the non-zero basis functions of the rows, of n·d times a few operations. A
+few steps are enough, whatever C.
 
 :math:`α_i = -c_i ℓ'(y_i, f_i)` are feasible dual variables. With the gradient g of P by the weights
 their duality gap is
@@ -29,7 +29,7 @@ import numpy as np
 
 from ..._util.threads import limit_blas
 from ..losses import LOSSES, Loss, svm_loss
-from ..rows.band_rows import BandRows
+from ..rows.basis_rows import BasisRows
 from .dual import Solution
 from .interior_point import InteriorPointFit, balance
 from .linear_systems import blas_threads
@@ -67,14 +67,14 @@ ACCURACY = Accuracy()
 
 
 def solve_primal(
-    rows: BandRows, problem: Any, examples: np.ndarray, fit_intercept: bool, tol: float,
+    rows: BasisRows, problem: Any, examples: np.ndarray, fit_intercept: bool, tol: float,
     start: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Solution:  # fmt: skip
-    """Minimise P for all outputs; the solution has weights [feature][function][output] of bands.
+    """Minimise P for all outputs; weights of the solution are [feature][function][output].
 
     Parameters
     ----------
-    rows : BandRows
+    rows : BasisRows
         The examples.
     problem : SVMProblem
         Loss, targets and costs of all rows.
@@ -88,24 +88,24 @@ def solve_primal(
     """
     outputs, cost, y = problem.positive.size, problem.cost[examples], problem.y[examples]
     loss = svm_loss(list(LOSSES)[problem.loss], problem.epsilon)
-    primal, gap, first, intercept = np.zeros((4, outputs))
+    primal, gap, start_value, intercept = np.zeros((4, outputs))
     weights = np.zeros((rows.n_features, rows.width, outputs))
     alpha, n_iter = np.zeros((problem.y.size, outputs)), 0
     with limit_blas(blas_threads(rows.n_weights)):
         for k in range(outputs):
-            target = np.where(y == problem.positive[k], 1.0, -1.0) if problem.of_labels else y
+            target = np.where(y == problem.positive[k], 1.0, -1.0) if problem.has_labels else y
             kind: Any = InteriorPointFit if loss.has_kinks else PrimalFit
             fit = kind(rows, loss, target, cost, fit_intercept, tol)
-            first[k] = fit.value()
+            start_value[k] = fit.value()
             if start is not None and not loss.has_kinks:
                 fit.start_from(start[0][examples, k], start[1][k])
             primal[k], gap[k], alpha[examples, k] = fit.minimise()
-            weights[:, :, k] = rows.band_weights(fit.point.weights)
+            weights[:, :, k] = rows.transform_weights(fit.point.weights)
             intercept[k] = fit.point.intercept
             n_iter = max(n_iter, fit.n_iter)
     # Small beside the objective or, where that is next to zero (targets that the intercept alone
     # explains), beside rounding errors of where it began.
-    small = bool(np.all(np.abs(gap) <= np.maximum(tol * primal, 1e-13 * first)))
+    small = bool(np.all(np.abs(gap) <= np.maximum(tol * primal, 1e-13 * start_value)))
     return Solution(weights, intercept, alpha, primal, gap, n_iter, small, "primal")
 
 
@@ -130,7 +130,7 @@ class PrimalFit:
     """The fit of one output by Newton's method: weights, and the certificate there."""
 
     def __init__(
-        self, rows: BandRows, loss: Loss, y: np.ndarray, cost: np.ndarray, fit_intercept: bool,
+        self, rows: BasisRows, loss: Loss, y: np.ndarray, cost: np.ndarray, fit_intercept: bool,
         tol: float,
     ) -> None:  # fmt: skip
         self.rows, self.loss, self.y, self.cost = rows, loss, y, cost
@@ -175,22 +175,26 @@ class PrimalFit:
             slope, curvature = self.loss.derivatives(self.y, self.point.eta)
             slope, curvature = cost * slope, cost * curvature
             gradient = self.point.weights + self.rows.adjoint(slope)
-            by_intercept = float(slope.sum()) if self.fit_intercept else 0.0
+            intercept_slope = float(slope.sum()) if self.fit_intercept else 0.0
             # Scaling the α to sum to zero moves the gap by about |b| times their sum.
-            imbalance = abs(by_intercept) * (1 + abs(self.point.intercept))
+            imbalance = abs(intercept_slope) * (1 + abs(self.point.intercept))
             limit = ACCURACY.estimated * tol * value
             if 0.5 * float(gradient @ gradient) + imbalance <= limit:
                 return
-            direction = self._direction(gradient, by_intercept, curvature, limit)
+            direction = self._direction(gradient, intercept_slope, curvature, limit)
             self.n_iter += 1
             before, value = value, self._search_line(cost, direction, value)
             if self.fit_intercept:
-                value = self._search_line(cost, self._intercept_step(cost), value)
+                # The step of Newton's method in the intercept alone.
+                slope, curvature = self.loss.derivatives(self.y, self.point.eta)
+                step = -float(cost @ slope) / max(float(cost @ curvature), _LEAST_CURVATURE)
+                shift = Point(np.zeros(self.rows.n_weights), step, np.full(len(self.y), step))
+                value = self._search_line(cost, shift, value)
             if not value < before:  # rounding errors do not let it go on
                 return
 
     def _direction(
-        self, gradient: np.ndarray, by_intercept: float, curvature: np.ndarray, limit: float
+        self, gradient: np.ndarray, intercept_slope: float, curvature: np.ndarray, limit: float
     ) -> Point:
         """The direction of a Newton step."""
         hessian = CentredHessian.from_weight(self.rows, curvature, self.fit_intercept)
@@ -198,7 +202,7 @@ class PrimalFit:
         weights, n_products = conjugate_gradients(
             hessian.product,
             self.preconditioner.prepare(hessian),
-            by_intercept * hessian.mean - gradient,
+            intercept_slope * hessian.mean - gradient,
             ACCURACY.forcing,
             lambda residual: 0.5 * float(residual @ residual) <= enough,
         )
@@ -206,14 +210,8 @@ class PrimalFit:
         scores, intercept = self.rows.scores(weights), 0.0
         if self.fit_intercept:
             total = max(hessian.total, _LEAST_CURVATURE)
-            intercept = -(by_intercept + float(curvature @ scores)) / total
+            intercept = -(intercept_slope + float(curvature @ scores)) / total
         return Point(weights, intercept, scores + intercept)
-
-    def _intercept_step(self, cost: np.ndarray) -> Point:
-        """The step of Newton's method in the intercept alone."""
-        slope, curvature = self.loss.derivatives(self.y, self.point.eta)
-        step = -float(cost @ slope) / max(float(cost @ curvature), _LEAST_CURVATURE)
-        return Point(np.zeros(self.rows.n_weights), step, np.full(len(self.y), step))
 
     def _search_line(self, cost: np.ndarray, direction: Point, value: float) -> float:
         """Go near the minimum of P along a direction, by Newton's method; P there.
@@ -228,14 +226,14 @@ class PrimalFit:
             step *= 0.5
         else:
             return value
-        by_weights = float(start.weights @ direction.weights)
+        weight_slope = float(start.weights @ direction.weights)
         square = float(direction.weights @ direction.weights)
         for _ in range(_MAX_LINE_STEPS):
             eta = start.eta + step * direction.eta
             slope, curvature = self.loss.derivatives(self.y, eta)
-            first = by_weights + step * square + float(cost * slope @ direction.eta)
-            second = square + float(cost * curvature @ direction.eta**2)
-            trial = step - first / second if second else step
+            gradient = weight_slope + step * square + float(cost * slope @ direction.eta)
+            curvature_sum = square + float(cost * curvature @ direction.eta**2)
+            trial = step - gradient / curvature_sum if curvature_sum else step
             trial_value = self.value(cost, start.move(trial, direction))
             if not lowest - trial_value > ACCURACY.line * (value - lowest):
                 break

@@ -158,8 +158,8 @@ class Penalties:
             if basis.has_null_space:
                 in_null_space[-1] = True
         count, groups = len(in_null_space), np.concatenate(index).astype(np.int64)
-        by_group = np.bincount(groups + 1, np.concatenate(variance), count + 1)[1:]
-        prior = SmoothingPrior(by_group, np.array(in_null_space, bool), count)
+        group_variance = np.bincount(groups + 1, np.concatenate(variance), count + 1)[1:]
+        prior = SmoothingPrior(group_variance, np.array(in_null_space, bool), count)
         penalties = cls(np.concatenate(scale), groups, count, prior, count_levels(bases))
         return penalties if predictors is None else penalties.repeat(predictors)
 
@@ -201,9 +201,9 @@ class Penalties:
     def _bin(self) -> np.ndarray:
         return self.smoothing_index + 1
 
-    def coefficient_blocks(self, of_groups: IndexBlocks) -> IndexBlocks:
+    def coefficient_blocks(self, groups: IndexBlocks) -> IndexBlocks:
         """The coefficients of blocks of smoothing parameters."""
-        return IndexBlocks(np.append(of_groups.index, -1)[self.smoothing_index], of_groups.count)
+        return IndexBlocks(np.append(groups.index, -1)[self.smoothing_index], groups.count)
 
     def restrict(self, active: np.ndarray) -> Penalties:
         """Those of some coefficients; all smoothing parameters stay."""
@@ -255,8 +255,8 @@ class Penalties:
     @property
     def is_unscreened(self) -> np.ndarray:
         """Which smoothing parameters belong to terms that are in a model from the beginning."""
-        of_levels = np.arange(self.count) >= self.count - (self.n_levels > 0)
-        return self.prior.in_null_space | of_levels
+        is_level = np.arange(self.count) >= self.count - (self.n_levels > 0)
+        return self.prior.in_null_space | is_level
 
 
 @dataclass(frozen=True)
@@ -326,8 +326,8 @@ class WorkingFit:
         inverse, m = self.inverse, len(self.inverse.parts)
         places = tuple(np.flatnonzero(other % m == k) for k in range(m))
         parts = tuple(
-            _rearrange(part, active[of_part], other[at], alone, penalties.n_levels // m)
-            for part, of_part, at in zip(inverse.parts, inverse.places, places, strict=True)
+            _rearrange(part, active[part_place], other[place], alone, penalties.n_levels // m)
+            for part, part_place, place in zip(inverse.parts, inverse.places, places, strict=True)
         )
         return IndependentCovariance(parts, places)
 
@@ -336,7 +336,7 @@ def _rearrange(
     inverse: Covariance, active: np.ndarray, other: np.ndarray, alone: np.ndarray, n_levels: int
 ) -> Covariance:
     """V of coefficients `other` from that of `active`, and from the variances of all alone."""
-    other, active = (at[: len(at) - n_levels] for at in (other, active))
+    other, active = (indices[: len(indices) - n_levels] for indices in (other, active))
     dense = rearrange_rows(rearrange_rows(inverse.dense, active, other).T, active, other)
     levels = inverse.levels
     if levels is not None:
@@ -362,9 +362,9 @@ def penalised_fit(
     phi = deviance / df if dispersion is None else dispersion
     criterion = 0.5 * (deviance / phi + df * np.log(phi) - inverse.logdet() - ranks @ rho)
     squares = penalties.sum_by_group(diagonal * beta**2) / phi
-    of_dense, of_levels = inverse.penalised_diagonal(diagonal)
-    traces = penalties.sum_by_group(of_dense)
-    traces[-1:] += of_levels
+    dense_traces, level_traces = inverse.penalised_diagonal(diagonal)
+    traces = penalties.sum_by_group(dense_traces)
+    traces[-1:] += level_traces
     gradient = 0.5 * (squares + traces - ranks)
     return WorkingFit(beta, inverse, traces, rho, diagonal, phi, df, criterion, gradient)
 
@@ -398,10 +398,10 @@ def smoothing_deviations(
 
     The estimate of β varies with them, and so does its covariance given them.
     """
-    of_estimate = estimate_deviations(fit, problem, penalties, free, profiled)
+    estimate = estimate_deviations(fit, problem, penalties, free, profiled)
     if penalties.n_levels or len(fit.beta) > REML.max_averaged:
-        return of_estimate
-    return np.hstack([of_estimate, covariance_deviations(fit, problem, penalties, free, profiled)])
+        return estimate
+    return np.hstack([estimate, covariance_deviations(fit, problem, penalties, free, profiled)])
 
 
 def estimate_deviations(
@@ -458,23 +458,23 @@ def covariance_deviations(
     sets += [prior.null_spaces] if len(prior.null_spaces) else []
     V, deviations = fit.inverse.dense, [np.zeros((len(fit.beta), 0))]
     for together in sets:
-        at = np.flatnonzero(np.isin(penalties.smoothing_index, together))
-        root = np.sqrt(fit.diagonal[at])
-        shares, vectors = np.linalg.eigh(V[np.ix_(at, at)] * np.outer(root, root))
+        indices = np.flatnonzero(np.isin(penalties.smoothing_index, together))
+        root = np.sqrt(fit.diagonal[indices])
+        shares, vectors = np.linalg.eigh(V[np.ix_(indices, indices)] * np.outer(root, root))
         shares = np.clip(shares, 0.0, 1.0)
         # Deviations are in units of the standard error of a linear effect.
         log_variance = np.log(problem.working_weight) - (fit.rho - prior.offset)[together].max()
         change = log_variance - 2 * np.log(_DEVIATIONS)  # of ρ
         times = np.expm1(change)[:, None]
         h = times / (1 + times * shares)
-        squares = h @ (vectors.T @ (root * fit.beta[at])) ** 2 / fit.dispersion
+        squares = h @ (vectors.T @ (root * fit.beta[indices])) ** 2 / fit.dispersion
         if profiled:
             left = np.maximum(1 + squares / fit.residual_df, 1e-14)
             squares = fit.residual_df * np.log(left)
-        criterion = 0.5 * (squares + np.log1p(times * shares).sum(axis=1) - len(at) * change)
+        criterion = 0.5 * (squares + np.log1p(times * shares).sum(axis=1) - len(indices) * change)
         weight = np.exp(criterion.min() - criterion) * _DEVIATIONS
         mean = share * fit.dispersion * np.maximum(-(weight @ h) / weight.sum(), 0.0)
-        deviations.append(V[:, at] @ (root[:, None] * vectors * np.sqrt(mean)))
+        deviations.append(V[:, indices] @ (root[:, None] * vectors * np.sqrt(mean)))
     return np.hstack(deviations)
 
 

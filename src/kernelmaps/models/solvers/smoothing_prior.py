@@ -191,10 +191,10 @@ class PriorParameterisation:
     def _terms(self, rho: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """g of each smoothing parameter and its first two derivatives by ρ."""
         deviation = np.exp(-0.5 * (rho - self.offset))
-        exponential, in_errors = self.rate * deviation, self.root_weight * deviation
-        weight, above_one = np.where(self.in_null_space, 1.0, self.range_weight), 1 + in_errors
-        share = weight * in_errors / above_one
-        value = weight * np.log1p(in_errors) + exponential
+        exponential, normal = self.rate * deviation, self.root_weight * deviation
+        weight, above_one = np.where(self.in_null_space, 1.0, self.range_weight), 1 + normal
+        share = weight * normal / above_one
+        value = weight * np.log1p(normal) + exponential
         return value, -0.5 * (share + exponential), 0.25 * (share / above_one + exponential)
 
     def _common(self, rho: np.ndarray) -> tuple[int, float]:
@@ -219,13 +219,13 @@ class PriorParameterisation:
 
     def penalised_gradient(self, gradient: np.ndarray, rho: np.ndarray) -> np.ndarray:
         """Derivatives of ℓ − log p by θ, from those of ℓ by ρ."""
-        first = self._terms(rho)[1]
-        out = gradient + first
+        slopes = self._terms(rho)[1]
+        out = gradient + slopes
         if not len(self.null_spaces):
             return out
         smallest, common = self._common(rho)
-        by_common = len(self.null_spaces) * first[smallest] + 0.5 * common / (1 + common)
-        return np.concatenate([out, [out[self.null_spaces].sum() - by_common]])
+        shared = len(self.null_spaces) * slopes[smallest] + 0.5 * common / (1 + common)
+        return np.concatenate([out, [out[self.null_spaces].sum() - shared]])
 
     def penalised_hessian(
         self, hessian_of: Callable[[IndexBlocks], np.ndarray], rho: np.ndarray, moving: np.ndarray

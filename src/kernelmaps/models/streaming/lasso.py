@@ -41,8 +41,8 @@ class LassoModel:
     def _check_penalty(self) -> None:
         name = type(self).__name__
         if self.groups is None:
-            what = "in (0, 1] without groups (for 0, use a ridge model)"
-            check_number(self, "l1_ratio", self.l1_ratio, what, lambda v: 0 < v <= 1)
+            expected = "in (0, 1] without groups (for 0, use a ridge model)"
+            check_number(self, "l1_ratio", self.l1_ratio, expected, lambda v: 0 < v <= 1)
         else:
             check_number(self, "l1_ratio", self.l1_ratio, "in [0, 1]", lambda v: 0 <= v <= 1)
         check_count(self, "max_iter", self.max_iter)

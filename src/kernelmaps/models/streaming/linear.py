@@ -326,8 +326,8 @@ class StreamingLinear(BaseEstimator):
     def _empty(self, features: rows.Features, classes: Any = None, **options: Any) -> Any:
         """Statistics of no rows."""
         zero = Moments(self._target, classes=classes, tag=features.tag, **options)
-        by_folds = self._chooses() and isinstance(self.validation, Integral)
-        return FoldMoments.empty(zero, int(self.validation)) if by_folds else zero
+        has_folds = self._chooses() and isinstance(self.validation, Integral)
+        return FoldMoments.empty(zero, int(self.validation)) if has_folds else zero
 
     def _fit_kernel_pca(self, source: Source, extra: Source | None) -> rows.Features:
         """First pass of Algorithm 4: a PCA of each kernel alone (errata 2.22)."""
@@ -345,7 +345,7 @@ class StreamingLinear(BaseEstimator):
             sizes = kernel.sizes(self._sizes())
             largest = max(component_count(name, size, values, moments.n) for size in sizes)
             self._axes.append(vectors[:, :largest])
-        return features.projected(self._axes)
+        return features.project(self._axes)
 
     def _check_one_pass(self) -> None:
         """Refuse chunks where a fit has to read its rows twice."""
@@ -412,9 +412,9 @@ class StreamingLinear(BaseEstimator):
         on_device = isinstance(source, rows.DeviceRows) or self.device is not None
         if on_device or not isinstance(source, SlicedSource):
             return False
-        width, by_rule = sum(self._fitted_maps.widths), self._has_alpha_rule()
-        max_rows = width if self._chooses() or by_rule else width // COLUMNS_PER_ROW
-        is_penalised = by_rule or bool(self._alphas().min() > 0)
+        width, has_rule = sum(self._fitted_maps.widths), self._has_alpha_rule()
+        max_rows = width if self._chooses() or has_rule else width // COLUMNS_PER_ROW
+        is_penalised = has_rule or bool(self._alphas().min() > 0)
         single = not (self._has_pca() or self._fitted_maps.several)
         is_small = width >= LEAST_COLUMNS and source.n_rows < max_rows
         return is_small and self._is_ridge and is_penalised and single
@@ -691,7 +691,7 @@ class StreamingClassification(ScoresAnywhere, ClassifierMixin, StreamingLinear):
         """Sorted labels."""
         check_is_fitted(self, "stats_")
         labels = [stats.classes for stats in getattr(self.stats_, "parts", [self.stats_])]
-        return np.unique(np.concatenate([some for some in labels if len(some)] or labels))
+        return np.unique(np.concatenate([values for values in labels if len(values)] or labels))
 
     # ---- one against one --------------------------------------------------------------------
 

@@ -121,7 +121,7 @@ class Features:
             return scipy.sparse.hstack(blocks, format="csr")
         return np.hstack([dense(block) for block in blocks])
 
-    def projected(self, axes: Sequence[np.ndarray]) -> Features:
+    def project(self, axes: Sequence[np.ndarray]) -> Features:
         """The same maps, each followed by its own PCA (without centring: the sums do that)."""
         return Features([replace(kernel, axes=U) for kernel, U in zip(self.parts, axes)])
 
@@ -187,8 +187,8 @@ class LinearPredictor(PredictsRows):
         coef, intercept = self.solution.coef, self.solution.intercept
         if self.classes is None:
             return coef, intercept
-        first = int(len(self.classes) == 2)  # two classes have one output
-        return 2.0 * coef[first:], 2.0 * intercept[first:] - 1.0
+        begin = int(len(self.classes) == 2)  # two classes have one output
+        return 2.0 * coef[begin:], 2.0 * intercept[begin:] - 1.0
 
     def scores(self, Z: Any) -> Any:
         """The outputs of rows of features, in their precision and where they are."""

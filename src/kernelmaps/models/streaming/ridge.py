@@ -56,7 +56,7 @@ class RidgeModel:
     ) -> np.ndarray:  # fmt: skip
         """Generalised cross-validation for every size and α."""
         spectra = [self._decompose(base, problems, columns) for columns in candidates]
-        return np.array([[sum(s.gcv(a) for s in some) for a in alphas] for some in spectra])
+        return np.array([[sum(s.gcv(a) for s in group) for a in alphas] for group in spectra])
 
     def _best_alpha(
         self, base: LinearProblem, problems: list[Moments], columns: np.ndarray

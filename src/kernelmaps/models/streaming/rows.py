@@ -408,7 +408,7 @@ def input_tags(model: Any, tags: Tags) -> Tags:
     """Tags of scikit-learn, with what the map says of its rows."""
     maps = model.feature_map
     has_tags = hasattr(maps, "__sklearn_tags__") and not isinstance(maps, type)
-    one = has_tags and maps.__sklearn_tags__().input_tags
-    tags.input_tags.sparse = maps is None or bool(one and one.sparse)
-    tags.input_tags.positive_only = bool(one and one.positive_only)
+    map_tags = has_tags and maps.__sklearn_tags__().input_tags
+    tags.input_tags.sparse = maps is None or bool(map_tags and map_tags.sparse)
+    tags.input_tags.positive_only = bool(map_tags and map_tags.positive_only)
     return tags

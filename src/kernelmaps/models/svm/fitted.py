@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..._util import schema
-from ..._util.compiling import interpreted, make_read_only
+from ..._util.compiling import is_interpreted, make_read_only
 from ..._util.sparse import dense, is_sparse
 from ..._util.threads import cached_property, run_in_threads
 from ...data.columns import reorder_columns
@@ -34,7 +34,7 @@ from ..decision import (
     count_votes,
     sigmoid,
 )
-from ..rows.map_bands import bands_of
+from ..rows.map_basis import make_basis
 from ..shapes import Explanation, ShapeFunction, importance_of, score_name
 
 MOST_LANES = 16  # classes whose weights are the lanes of one vector
@@ -352,7 +352,7 @@ class AdditiveMachine(PredictsRows):
         from ...engine.table.dot import sum_table
 
         table, precision = self.score_table, np.dtype(self.precision(X))
-        if table is None or interpreted():
+        if table is None or is_interpreted():
             return None
         key = (X.dtype, precision)
         if key not in self._cache:
@@ -482,7 +482,7 @@ class AdditiveMachine(PredictsRows):
 
     def _table_for(self, rows: np.ndarray) -> Table:
         """The table of the scores, for values in the range of some rows."""
-        bands = bands_of(self.fitted.spec, rows, np.dtype(np.float64)).table
+        bands = make_basis(self.fitted.spec, rows, np.dtype(np.float64)).table
         return sum_weighted(bands, self.weights)
 
     def curve_terms(self) -> tuple[Spec, np.ndarray, np.ndarray] | None:

@@ -124,12 +124,12 @@ def fit_map(
     """
     phi = unwrap_map(feature_map)
     if not isinstance(phi, AdditiveMap):
-        what = f"{phi!r} is none"
+        reason = f"{phi!r} is none"
         if isinstance(phi, JointMap):
-            what = f"{type(phi).__name__} acts on whole rows"
+            reason = f"{type(phi).__name__} acts on whole rows"
         raise TypeError(
             f"{owner}: feature_map must be an additive map, one that acts on each feature alone; "
-            f"{what}. Use one such as SplineMap or HomogeneousMap. For other maps put a linear "
+            f"{reason}. Use one such as SplineMap or HomogeneousMap. For other maps put a linear "
             "model behind them: make_pipeline(feature_map, LinearSVC())."
         )
     if isinstance(X, Codes):

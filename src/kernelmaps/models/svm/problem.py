@@ -11,11 +11,11 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 
 from ..._util.arguments import argument, check_positive, parameter
+from ..._util.sparse import dense
 from ...engine import Spec, apply
 from ..losses import Loss
 from .fitted import precision_of
@@ -123,7 +123,6 @@ def check_size(rows: Any, targets: Targets, options: Options) -> None:
 # 1.7 and 4.3.
 SCALED_CURVATURE_RATIO = 6.0
 _MOST_ROWS = 1024  # whose squared distances are averaged: the mean is exact to some percent
-_BLOCK_ROWS = 1
 # Variances, relative to mean squares, that are rounding errors of the means of so many rows.
 _ROUNDING = _MOST_ROWS * float(np.finfo(np.float64).eps)
 
@@ -135,13 +134,11 @@ def mean_square(spec: Spec, X: Any, weight: np.ndarray, n_rows: int = _MOST_ROWS
     """
     rows = np.flatnonzero(weight > 0)
     rows = rows[:: -(-len(rows) // n_rows)]
-    share, mean, square = weight[rows] / weight[rows].sum(), 0.0, 0.0
-    for begin in range(0, len(rows), _BLOCK_ROWS):  # ψ of 1000 features is 100 kB a row
-        block = slice(begin, begin + _BLOCK_ROWS)
-        psi = apply(spec, X[rows[block]], n_jobs=1).astype(np.float64)
-        mean += share[block] @ psi
-        squares = psi.multiply(psi) if sparse.issparse(psi) else np.square(psi, out=psi)
-        square += float(share[block] @ np.ravel(squares.sum(axis=1)))
+    shares, mean, square = weight[rows] / weight[rows].sum(), 0.0, 0.0
+    for row, share in zip(rows, shares, strict=True):  # ψ of 1000 features is 100 kB a row
+        psi = dense(apply(spec, X[[row]], n_jobs=1))[0].astype(np.float64)
+        mean += share * psi
+        square += float(share * (psi @ psi))
     variance = square - float(np.dot(mean, mean))
     return variance if variance > _ROUNDING * square else 0.0
 
@@ -152,7 +149,7 @@ def max_curvature(loss: Loss, y: np.ndarray, weight: np.ndarray) -> float:
     The length is 1 for labels, and the mean absolute deviation of the targets of a regression.
     """
     length = 1.0
-    if loss.has_kinks and not loss.of_labels:
+    if loss.has_kinks and not loss.has_labels:
         deviations = np.abs(y - np.average(y, weights=weight))
         length = float(np.average(deviations, weights=weight)) or 1.0
     return loss.svm_factor * loss.max_curvature / length
@@ -207,12 +204,8 @@ def held_out_folds(
     try:
         splits = check_cv(cv, y[divided], classifier=classifier).split(divided, y[divided])
         folds = [divided[test] for _, test in splits]
+        if not all(counts[test].any() for test in folds):
+            raise ValueError("all rows of a fold have the weight 0")
     except (ValueError, TypeError, IndexError) as error:
         raise ValueError(f"{owner}: cv={cv!r} gives no folds: {error}") from None
-    empty = [k for k, test in enumerate(folds) if not counts[test].any()]
-    if empty:
-        raise ValueError(
-            f"{owner}: all rows that fold {empty[0]} of cv holds out have the weight 0. Leave that "
-            "fold out, or give some of its rows a weight."
-        )
     return folds

@@ -28,8 +28,8 @@ from ...data import Block, Source, open_source
 from ...data.sources import IterableSource, RowSample, sampled_rows
 from ...engine.extent import column_range
 from ..losses import LOSSES, svm_loss
-from ..rows.band_rows import BandRows
-from ..rows.map_bands import TwoValuedColumns, bands_of
+from ..rows.basis_rows import BasisRows
+from ..rows.map_basis import TwoValuedColumns, make_basis
 from ..rows.map_tables import (
     make_tables,
     round_rows,
@@ -68,7 +68,7 @@ def make_problem(
     """Loss, targets and costs as the loops take them."""
     y, positive, cost = (np.ascontiguousarray(values, np.float64) for values in (y, positive, cost))
     loss = list(LOSSES).index(options.loss)
-    return SVMProblem(loss, LOSSES[options.loss].of_labels, options.epsilon, y, positive, cost)
+    return SVMProblem(loss, LOSSES[options.loss].has_labels, options.epsilon, y, positive, cost)
 
 
 def train(
@@ -82,7 +82,7 @@ def train(
     """Solve for all outputs, in groups of lanes, one thread each."""
     y, cost = targets.y, weigh_costs(options.owner, C, targets.weight)
     groups = lane_groups(targets, rows.size, options.n_threads)
-    of_group = replace(options, n_threads=max(1, options.n_threads // len(groups)))
+    group_options = replace(options, n_threads=max(1, options.n_threads // len(groups)))
     # Computed when coordinate descent asks for them, once for all groups.
     rounded = cache(lambda: None if start else _round_rows(rows, fitted, options))
 
@@ -96,7 +96,7 @@ def train(
             # Duals of rows that do not take part now are zero.
             alpha[:] = np.where(problem.cost[:, None] > 0, start[0][members, group], 0)
             intercept = start[1][group] if options.fit_intercept else None
-        quiet = of_group if group.start == 0 else replace(of_group, progress=False)
+        quiet = group_options if group.start == 0 else replace(group_options, progress=False)
         if not targets.pairwise:
             return solve_group(rows, problem, fitted, quiet, alpha, intercept, rounded)
         solution = solve_group(
@@ -133,9 +133,8 @@ def cross_validate(
             n_failed += not solution.converged
     if n_failed:
         warnings.warn(
-            f"{options.owner}: {n_failed} of {scores.size} fits to folds stopped with a duality "
-            f"gap above tol={options.tol:g}, so that their scores are approximate: raise max_iter= "
-            "or tol=, or leave out large values of C=.",
+            f"{options.owner}: {n_failed} of {scores.size} fits to folds stopped above tol="
+            f"{options.tol:g}: raise max_iter= or tol=, or leave out large values of C=.",
             ConvergenceWarning,
             stacklevel=6,  # this function, two of the base class, fit and its decorator
         )
@@ -225,17 +224,17 @@ def solve_group(
     else:
         precision, used = np.dtype(precision_of(rows, options.tol)), rows
     if columns is None:
-        bands = bands_of(fitted.spec, rows, precision)
+        basis = make_basis(fitted.spec, rows, precision)
     else:
-        used, bands = columns.encode(used), columns.bands
+        used, basis = columns.encode(used), columns.basis
     if solver == "primal":
-        tables = make_tables(bands, used, precision, 1, values_only=True)
+        tables = make_tables(basis, used, precision, 1, values_only=True)
         start = (alpha, intercept) if intercept is not None and alpha.any() else None
         solution = solve_primal(
-            BandRows(tables, used), problem, examples, options.fit_intercept, options.tol, start
+            BasisRows(tables, used), problem, examples, options.fit_intercept, options.tol, start
         )
     else:
-        tables = make_tables(bands, used, precision, power_of_two(n_outputs))
+        tables = make_tables(basis, used, precision, power_of_two(n_outputs))
         approximate = None
         if columns is None and (coded := rounded()) is not None:
             approximate = tabulate_fractions(tables, coded[1]), rows_of(coded[0])
@@ -248,7 +247,7 @@ def solve_group(
     # The weights of coded rows as those of ψ.
     return replace(
         solution,
-        weights=columns.band_weights(solution.weights),
+        weights=columns.transform_weights(solution.weights),
         intercept=solution.intercept - columns.intercept_shift(solution.weights),
     )
 
@@ -271,8 +270,8 @@ def _round_rows(rows: Any, fitted: FittedMap, options: Options) -> tuple[np.ndar
     """Rows in a compact form, on which a first solution takes less time (see `round_rows`)."""
     if options.tol < _ROUGH or rows.size < SMALL:
         return None
-    bands = bands_of(fitted.spec, rows, np.dtype(precision_of(rows, options.tol)))
-    return round_rows(bands, rows, options.n_threads)
+    basis = make_basis(fitted.spec, rows, np.dtype(precision_of(rows, options.tol)))
+    return round_rows(basis, rows, options.n_threads)
 
 
 def join_solutions(solutions: Sequence[Solution]) -> Solution:
@@ -371,14 +370,14 @@ def train_on_blocks(
 ) -> Solution:  # fmt: skip
     """Solve for all outputs with the rows of a source; `outline` holds the range of the values."""
     groups = lane_groups(targets, np.inf, options.n_threads)
-    of_group = replace(options, n_threads=max(1, options.n_threads // len(groups)))
+    group_options = replace(options, n_threads=max(1, options.n_threads // len(groups)))
     precision, states = np.dtype(precision_of(outline, options.tol)), []
-    bands = bands_of(fitted.spec, outline, precision)
+    basis = make_basis(fitted.spec, outline, precision)
     for group in groups:
         problem = make_problem(options, targets.y, targets.positive[group], cost)
         lanes = power_of_two(group.stop - group.start)
-        tables = make_tables(bands, outline, precision, lanes, all_codes=True)
-        states.append(BlockDescent(tables, outline, problem, of_group))
+        tables = make_tables(basis, outline, precision, lanes, all_codes=True)
+        states.append(BlockDescent(tables, outline, problem, group_options))
 
     def read() -> Iterator[tuple[Any, int]]:
         return ((fitted.block(block.X), block.start) for block in read_blocks(source))

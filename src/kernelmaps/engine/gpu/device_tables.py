@@ -51,7 +51,7 @@ class DeviceBlock(NamedTuple):
     """Local polynomials on a GPU."""
 
     powers: Any  # constexpr: of each column, with the padding
-    coef: Any  # see `block_on`
+    coef: Any  # see `put_block`
     columns: int  # of a piece, with the padding
 
 
@@ -60,10 +60,10 @@ class DeviceTable(NamedTuple):
 
     bins: DeviceBins
     block: DeviceBlock
-    banded: Any  # constexpr: pieces have columns of their own, from `first` on
+    banded: Any  # constexpr: pieces have columns of their own, from `first_column` on
     uniform: Any  # constexpr: all features have as many columns
     n_columns: Any  # constexpr: columns of every feature, if `uniform`; else of the widest
-    first: Any  # int32[pieces]
+    first_column: Any  # int32[pieces]
     column: Any  # int32[d]: first output column of a feature
     count: Any  # int32[d]: how many columns it has
     features: int
@@ -93,7 +93,7 @@ class DeviceCodes(NamedTuple):
     bins: DeviceBins  # the last: in loops, Triton 3.6 forgets the constants of others
 
 
-def bins_on(bins: Bins, put: Any) -> DeviceBins:
+def put_bins(bins: Bins, put: Any) -> DeviceBins:
     """Where values fall, on the GPU that `put` copies arrays to."""
     return DeviceBins(
         constexpr(int(bins.binning)),
@@ -119,7 +119,7 @@ def padded_columns(columns: int) -> int:
     return -(-columns // COLUMNS) * COLUMNS if columns > COLUMNS else power_of_two(columns)
 
 
-def block_on(block: LocalPolynomials, columns: int, put: Any, *, margin: int = 0) -> DeviceBlock:
+def put_block(block: LocalPolynomials, columns: int, put: Any, *, margin: int = 0) -> DeviceBlock:
     """Coefficients as the kernels read them, on the GPU that `put` copies arrays to.
 
     [piece][power][column] as on the CPU, with columns of zeros up to `padded_columns`. Of a float32
@@ -138,18 +138,18 @@ def block_on(block: LocalPolynomials, columns: int, put: Any, *, margin: int = 0
     return DeviceBlock(constexpr(n_stored), put(flat.view(np.int64) if words else flat), padded)
 
 
-def table_on(layout: Layout, put: Any) -> DeviceTable:
+def put_table(layout: Layout, put: Any) -> DeviceTable:
     """A map's layout on the GPU that `put` copies arrays to."""
-    band, widths = int(layout.band.max()), np.diff(layout.column)
+    n_stored, widths = int(layout.n_stored.max()), np.diff(layout.column)
     n_columns, banded = int(widths.max()), layout.uniform_width == 0
     margin = padded_columns(n_columns) if banded else 0
     return DeviceTable(
-        bins_on(layout.bins, put),
-        block_on(layout.values, band, put, margin=margin),
+        put_bins(layout.bins, put),
+        put_block(layout.values, n_stored, put, margin=margin),
         constexpr(banded),
         constexpr(bool((widths == n_columns).all())),
         constexpr(n_columns),
-        put(layout.values.first.astype(np.int32)),
+        put(layout.values.first_column.astype(np.int32)),
         put(layout.column[:-1].astype(np.int32)),
         put(widths.astype(np.int32)),
         len(widths),
@@ -158,11 +158,11 @@ def table_on(layout: Layout, put: Any) -> DeviceTable:
     )
 
 
-def sums_on(table: SummedTable, put: Any) -> DeviceSums:
+def put_sums(table: SummedTable, put: Any) -> DeviceSums:
     """A model's layout on the GPU that `put` copies arrays to."""
     return DeviceSums(
-        bins_on(table.bins, put),
-        block_on(table.values, table.outputs, put),
+        put_bins(table.bins, put),
+        put_block(table.values, table.outputs, put),
         constexpr(bool(table.ends.size)),
         put(table.ends[0]),
         put(table.ends[1]),

@@ -1,13 +1,13 @@
-"""Sums over the bands of rows are those of ψ(X)."""
+"""Sums over the non-zero basis functions of rows are those of ψ(X)."""
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 import kernelmaps as km
-from kernelmaps.models.rows import band_rows
-from kernelmaps.models.rows.band_rows import BandRows
-from kernelmaps.models.rows.map_bands import bands_of
+from kernelmaps.models.rows import basis_rows
+from kernelmaps.models.rows.basis_rows import BasisRows
+from kernelmaps.models.rows.map_basis import make_basis
 from kernelmaps.models.rows.map_tables import make_tables
 
 MAPS = {
@@ -18,11 +18,11 @@ MAPS = {
 }
 
 
-def band_rows_of(feature_map, X):
-    """Rows in bands, and the columns of ψ(X) that they stand for."""
+def basis_rows_of(feature_map, X):
+    """Rows by their basis functions, and the columns of ψ(X) that they stand for."""
     Z = feature_map.fit(X).transform(X)
-    bands = bands_of(feature_map.spec_, X, np.dtype(np.float64))
-    rows = BandRows(make_tables(bands, X, np.float64, 1), X)
+    basis = make_basis(feature_map.spec_, X, np.dtype(np.float64))
+    rows = BasisRows(make_tables(basis, X, np.float64, 1), X)
     return rows, np.asarray(Z.toarray() if sparse.issparse(Z) else Z, np.float64)
 
 
@@ -35,10 +35,10 @@ def table(rng, name, n=60):
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_sums_are_those_of_the_columns(monkeypatch, seed, name, in_memory):
     rng = np.random.default_rng(seed)
-    monkeypatch.setattr(band_rows, "BLOCK_VALUES", 150)  # several blocks
+    monkeypatch.setattr(basis_rows, "BLOCK_VALUES", 150)  # several blocks
     if not in_memory:
-        monkeypatch.setattr(band_rows, "MEMORY_LIMIT", 0)
-    rows, Z = band_rows_of(MAPS[name], table(rng, name))
+        monkeypatch.setattr(basis_rows, "MEMORY_LIMIT", 0)
+    rows, Z = basis_rows_of(MAPS[name], table(rng, name))
     assert rows.n_weights == Z.shape[1]
     assert len(list(rows)) > 1
     w, values = rng.normal(size=Z.shape[1]), rng.normal(size=len(Z))
@@ -56,20 +56,22 @@ def test_sums_are_those_of_the_columns(monkeypatch, seed, name, in_memory):
     np.testing.assert_allclose(rows.blocks(weight), blocks, atol=atol)
 
 
-def test_weights_of_bands_have_the_scores_of_the_map(seed):
+def test_weights_of_the_basis_have_the_scores_of_the_map(seed):
     rng = np.random.default_rng(seed)
-    rows, _ = band_rows_of(MAPS["smooth splines"], table(rng, "smooth splines"))
+    rows, _ = basis_rows_of(MAPS["smooth splines"], table(rng, "smooth splines"))
     w = rng.normal(size=rows.n_weights)
-    bands = rows.tables.bands
-    expected = bands.band_weights(w[:, None])[:, :, 0]
-    np.testing.assert_allclose(rows.band_weights(w), expected, atol=1e-12 * np.abs(expected).max())
+    basis = rows.tables.map_basis
+    expected = basis.transform_weights(w[:, None])[:, :, 0]
+    np.testing.assert_allclose(
+        rows.transform_weights(w), expected, atol=1e-12 * np.abs(expected).max()
+    )
 
 
 def test_rows_are_located_once(monkeypatch, seed):
-    located, write = [], band_rows.write_entries
-    monkeypatch.setattr(band_rows, "write_entries", lambda *a: (located.append(a), write(*a))[1])
+    located, write = [], basis_rows.write_entries
+    monkeypatch.setattr(basis_rows, "write_entries", lambda *a: (located.append(a), write(*a))[1])
     rng = np.random.default_rng(seed)
-    rows, _ = band_rows_of(MAPS["splines"], table(rng, "splines"))
+    rows, _ = basis_rows_of(MAPS["splines"], table(rng, "splines"))
     for _ in range(3):
         rows.scores(np.zeros(rows.n_weights))
     assert len(located) == 1

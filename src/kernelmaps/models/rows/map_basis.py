@@ -1,4 +1,4 @@
-"""The spec of an additive map as bands of a basis; columns of two values have one weight each.
+"""The spec of an additive map as a local basis; columns of two values have one weight each.
 
 Nothing here loads a compiler.
 """
@@ -17,12 +17,14 @@ from ...engine import Spec, apply
 from ...engine.extent import column_range, extent_of, extent_of_rows
 from ...engine.piecewise import table_of
 from ...engine.table import AFFINE, EDGES, LOG2, Table
-from ...engine.tabulated import table_for
+from ...engine.tabulated import make_table
 
 
 @dataclass(frozen=True)
-class Bands:
-    """An additive map as bands of a basis: ψ_j = R_s Φ, s the set of feature j.
+class MapBasis:
+    """An additive map through a local basis: ψ_j = R_s Φ, s the set of feature j.
+
+    Few functions of Φ, consecutive ones, are not zero at a value.
 
     Attributes
     ----------
@@ -38,7 +40,7 @@ class Bands:
     transforms: np.ndarray | None
     transform_of: np.ndarray
 
-    def band_weights(self, weights: np.ndarray) -> np.ndarray:
+    def transform_weights(self, weights: np.ndarray) -> np.ndarray:
         """Weights w of ψ, [column][output], as weights Rᵀw of Φ: ⟨w, RΦ⟩ = ⟨Rᵀw, Φ⟩."""
         set_of = self.table.set_of
         ends = np.concatenate([[0], np.cumsum(self.widths)])
@@ -55,56 +57,56 @@ class Bands:
         """Columns of each ψ_j."""
         return self.table.width[self.table.set_of]
 
-    def select(self, features: np.ndarray) -> Bands:
-        """The bands of some features alone."""
+    def select(self, features: np.ndarray) -> MapBasis:
+        """The basis of some features alone."""
         sets = self.table.set_of[features]
         return replace(self, table=self.table.take_sets(sets), transform_of=self.transform_of[sets])
 
-    def join(self, table: Table) -> Bands:
-        """The bands of these features, and those of others whose table is that of ψ itself."""
+    def join(self, table: Table) -> MapBasis:
+        """The basis of these features, and of others whose table is that of ψ itself."""
         transforms, index = self.transforms, 0
         if transforms is not None:
             identity = np.eye(transforms.shape[1])[None]
             transforms, index = np.concatenate([transforms, identity]), len(transforms)
-        of_others = np.full(len(table.origin), index, np.int32)
-        transform_of = np.concatenate([self.transform_of, of_others])
-        return Bands(self.table.join(table), transforms, transform_of)
+        index_of_others = np.full(len(table.origin), index, np.int32)
+        transform_of = np.concatenate([self.transform_of, index_of_others])
+        return MapBasis(self.table.join(table), transforms, transform_of)
 
 
-def bands_of(spec: Spec, X: Any, dtype: np.dtype) -> Bands:
-    """Bands of a spec: stored ones (splines), or the map's table as it is.
+def make_basis(spec: Spec, X: Any, dtype: np.dtype) -> MapBasis:
+    """The basis of a spec: the stored one (splines), or the map's table as it is.
 
     Tables of curves cover the range of the rows X.
     """
     if "mix" in spec.arrays:
         full = table_of(spec)
         coef = spec.arrays["band_coef"]
-        _, bins, powers, band = coef.shape
+        _, bins, powers, n_stored = coef.shape
         sets = len(full.origin)
-        first = np.tile(spec.arrays["band_first"], len(coef))
-        of = spec.arrays["band_of"].astype(np.int64)
+        first_column = np.tile(spec.arrays["band_first"], len(coef))
+        block_of = spec.arrays["band_of"].astype(np.int64)
         table = replace(
             full,
             coef=coef.ravel(),
-            coef_start=of * (bins * powers * band),
-            first=first,
-            first_start=of * bins,
-            band=np.full(sets, band, np.int32),
+            coef_start=block_of * (bins * powers * n_stored),
+            first=first_column,
+            first_start=block_of * bins,
+            band=np.full(sets, n_stored, np.int32),
         )
         transforms = spec.arrays["mix"]
         plain = len(transforms) == 1 and np.array_equal(transforms[0], np.eye(len(transforms[0])))
-        return Bands(table, None if plain else transforms, spec.arrays["mix_of"])
+        return MapBasis(table, None if plain else transforms, spec.arrays["mix_of"])
     extent = extent_of(X.data[None, :]) if is_sparse(X) else extent_of_rows(X, 1)
-    curves = table_for(spec, dtype, X.shape[1], extent)
+    curves = make_table(spec, dtype, X.shape[1], extent)
     if curves is None:  # finer than a table is worth in this precision
-        curves = table_for(spec, np.dtype(np.float32), X.shape[1], extent)
+        curves = make_table(spec, np.dtype(np.float32), X.shape[1], extent)
     if curves is None:
         raise ValueError(
             "the values reach so far beyond the ranges that the map was fitted to (or its features "
             "are of so different size) that no table holds its curves: use "
             "out_of_domain='clip' instead of 'extrapolate', or scale the features."
         )
-    return Bands(curves.astype(np.float64), None, np.zeros(len(curves.origin), np.int32))
+    return MapBasis(curves.astype(np.float64), None, np.zeros(len(curves.origin), np.int32))
 
 
 _PROBED_ROWS = 64  # rows that tell most columns of more than two values
@@ -130,7 +132,7 @@ class TwoValuedColumns:
 
     Attributes
     ----------
-    map_bands : Bands
+    map_basis : MapBasis
         Those of ψ.
     is_two_valued : ndarray of bool
         Which columns have two values.
@@ -140,7 +142,7 @@ class TwoValuedColumns:
         ψ(r) and δ, in the columns of ψ; zero for other columns.
     """
 
-    map_bands: Bands
+    map_basis: MapBasis
     is_two_valued: np.ndarray
     reference: np.ndarray
     at_reference: np.ndarray
@@ -155,12 +157,12 @@ class TwoValuedColumns:
         ends, is_two_valued = _stored_ends(X) if is_sparse(X) else _ends(X)
         if not is_two_valued.any():
             return None
-        bands = bands_of(spec, X if is_sparse(X) else ends, np.dtype(np.float64))
-        if bands.table.binning == LOG2 and not is_two_valued.all():
+        basis = make_basis(spec, X if is_sparse(X) else ends, np.dtype(np.float64))
+        if basis.table.binning == LOG2 and not is_two_valued.all():
             return None
         mapped = np.asarray(dense(apply(spec, ends)), np.float64)
-        mapped[:, np.repeat(~is_two_valued, bands.widths)] = 0.0
-        return cls(bands, is_two_valued, ends[0], mapped[0], mapped[1] - mapped[0])
+        mapped[:, np.repeat(~is_two_valued, basis.widths)] = 0.0
+        return cls(basis, is_two_valued, ends[0], mapped[0], mapped[1] - mapped[0])
 
     @cached_property
     def _code(self) -> np.ndarray:
@@ -170,25 +172,25 @@ class TwoValuedColumns:
     @cached_property
     def _codes_per_feature(self) -> int:
         """Columns of two values that share a feature."""
-        return int(self.map_bands.widths[~self.is_two_valued].max(initial=1))
+        return int(self.map_basis.widths[~self.is_two_valued].max(initial=1))
 
     @cached_property
     def _place(self) -> tuple[np.ndarray, np.ndarray]:
         """The feature of each column, and its function there (zero for other columns)."""
-        of_curve = ~self.is_two_valued
+        is_curve = ~self.is_two_valued
         shared, function = np.divmod(self._code, self._codes_per_feature)
-        feature = np.where(of_curve, np.cumsum(of_curve) - 1, np.count_nonzero(of_curve) + shared)
-        return feature, np.where(of_curve, 0, function)
+        feature = np.where(is_curve, np.cumsum(is_curve) - 1, np.count_nonzero(is_curve) + shared)
+        return feature, np.where(is_curve, 0, function)
 
     @property
     def n_weights(self) -> int:
         """Weights of the codes and of the functions of other columns."""
-        return int(np.where(self.is_two_valued, 1, self.map_bands.widths).sum())
+        return int(np.where(self.is_two_valued, 1, self.map_basis.widths).sum())
 
     @cached_property
     def _length(self) -> np.ndarray:
         """Lengths of δ."""
-        starts = np.cumsum(self.map_bands.widths) - self.map_bands.widths
+        starts = np.cumsum(self.map_basis.widths) - self.map_basis.widths
         return np.sqrt(np.add.reduceat(self.difference**2, starts))
 
     def encode(self, X: Any) -> Any:
@@ -209,11 +211,11 @@ class TwoValuedColumns:
         return rows
 
     @cached_property
-    def bands(self) -> Bands:
-        """The bands of coded rows: ‖δ_j‖ in a bin for each code, after those of other columns."""
+    def basis(self) -> MapBasis:
+        """The basis of coded rows: ‖δ_j‖ in a bin for each code, after those of other columns."""
         curves = None
         if not self.is_two_valued.all():
-            curves = self.map_bands.select(np.flatnonzero(~self.is_two_valued))
+            curves = self.map_basis.select(np.flatnonzero(~self.is_two_valued))
         binning, degree = (curves.table.binning, curves.table.degree) if curves else (AFFINE, 0)
         features, functions = (place[self.is_two_valued] for place in self._place)
         lengths = self._length[self.is_two_valued]
@@ -230,11 +232,11 @@ class TwoValuedColumns:
             first=[functions],
             edges=[np.arange(len(lengths) + 1.0)] if binning == EDGES else None,
         )
-        return curves.join(table) if curves else Bands(table, None, np.zeros(1, np.int32))
+        return curves.join(table) if curves else MapBasis(table, None, np.zeros(1, np.int32))
 
-    def band_weights(self, weights: np.ndarray) -> np.ndarray:
-        """Weights of the bands of ψ, from those of coded rows: [feature][function][output]."""
-        out = self.map_bands.band_weights(self._expand(weights))
+    def transform_weights(self, weights: np.ndarray) -> np.ndarray:
+        """Weights of the basis of ψ, from those of coded rows: [feature][function][output]."""
+        out = self.map_basis.transform_weights(self._expand(weights))
         # Columns of two values may have more functions than any of the others.
         out[~self.is_two_valued, : weights.shape[1]] = weights[self._place[0][~self.is_two_valued]]
         return out
@@ -246,7 +248,7 @@ class TwoValuedColumns:
     def _expand(self, weights: np.ndarray) -> np.ndarray:
         """Weights [column of ψ][output] of columns of two values; zero for others."""
         along = weights[self._place] / np.maximum(self._length, 1e-300)[:, None]
-        return self.difference[:, None] * np.repeat(along, self.map_bands.widths, axis=0)
+        return self.difference[:, None] * np.repeat(along, self.map_basis.widths, axis=0)
 
 
 Ends = tuple[np.ndarray, np.ndarray]

@@ -236,26 +236,26 @@ def _check_models(models: Sequence[Any]) -> None:
                 "common likelihood. Compare the models of one class against the others."
             )
     for k, (small, large) in enumerate(pairwise(models), 1):
-        which = f"anova: models {k} and {k + 1}"
+        pair = f"anova: models {k} and {k + 1}"
         if small._loss != large._loss:
-            raise ValueError(f"{which} have different losses, {small.loss!r} and {large.loss!r}.")
+            raise ValueError(f"{pair} have different losses, {small.loss!r} and {large.loss!r}.")
         if small.loss_ != large.loss_:
             raise ValueError(
-                f"{which} have different estimates, {small.loss_!r} and {large.loss_!r}, and with "
+                f"{pair} have different estimates, {small.loss_!r} and {large.loss_!r}, and with "
                 f"these different likelihoods. Fit all of them with loss={large.loss_!r}."
             )
-        of_rows = [(m._n_rows, m._effective_rows, m.null_deviance_) for m in (small, large)]
-        if not np.allclose(*of_rows, rtol=_SAME_DEVIANCE, atol=0):
+        sums = [(m._n_rows, m._effective_rows, m.null_deviance_) for m in (small, large)]
+        if not np.allclose(*sums, rtol=_SAME_DEVIANCE, atol=0):
             raise ValueError(
-                f"{which} were fitted to different rows, targets or weights ({small._n_rows} and "
+                f"{pair} were fitted to different rows, targets or weights ({small._n_rows} and "
                 f"{large._n_rows} rows, deviances of a constant {small.null_deviance_:g} and "
                 f"{large.null_deviance_:g}). Fit all of them to the same rows."
             )
         terms = _terms(large)
         for key, name in _terms(small).items():
             if key not in terms:
-                what = f"{name!r} (a surface)" if key[1] else repr(name)
+                term = f"{name!r} (a surface)" if key[1] else repr(name)
                 raise ValueError(
-                    f"{which} are not nested: model {k + 1} has no term {what}. Pass the smallest "
+                    f"{pair} are not nested: model {k + 1} has no term {term}. Pass the smallest "
                     "model first; models that are not nested are compared by aic_."
                 )
