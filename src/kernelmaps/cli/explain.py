@@ -14,9 +14,9 @@ import typer
 from .._util.arguments import install_hint
 from .._util.display import plain_number, shorten, signed_number, table_of, two_columns
 from .._util.storage import AnyPath
-from ..data.files import has_column_names
 from ..data.reading import column_names
 from ..data.sources import take_rows
+from ..data.table_files import has_column_names
 from ..evaluation.model_report import model_report
 from ..export.files import load_with_metadata, open_info
 from ..models.shapes import PairFunction, estimator_name, score_name
