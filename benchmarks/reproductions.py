@@ -116,7 +116,8 @@ def _annfm(data: str) -> Callable[[Any], list[Line]]:
             what = f"{job['method']} {job['size']}"
             if f"{job['kernel']}, {what}" not in known:
                 paper = _ANNFM.get(data, {}).get(job["kernel"], {}).get(what)
-                found.append(_not_run(f"{job['kernel']}, {what}", paper, data == "mnist"))
+                features = "" if data == "mnist" else "its features"
+                found.append(_not_run(f"{job['kernel']}, {what}", paper, features))
         return found
 
     return lines
@@ -337,15 +338,16 @@ def _compressive(record: Any) -> list[Line]:
         if f"{data}, {name}" not in known:
             known.add(f"{data}, {name}")
             paper = reproduce_compressive_rf.printed(data, job)
-            found.append(_not_run(f"{data}, {name}", paper, data == "mnist"))
+            features = "" if data == "mnist" else f"pixels{_share(data, name)}"
+            found.append(_not_run(f"{data}, {name}", paper, features))
     return found
 
 
-def _not_run(what: str, paper: float | None, same_features: bool) -> Line:
-    """A line of a command that was left out."""
-    if paper is None or same_features:
+def _not_run(what: str, paper: float | None, features: str) -> Line:
+    """A line of a command that was left out; `features` names the paper's where ours are others."""
+    if paper is None or not features:
         return Line(what, paper, None, "%", "not run")
-    return Line(what, None, None, "%", f"not run; paper, on its features: {paper:.2f} %")
+    return Line(what, None, None, "%", f"not run; paper, on {features}: {paper:.2f} %")
 
 
 def _dot_products(record: Any) -> list[Line]:
