@@ -31,6 +31,8 @@ class Entry:
         Datasets that it needs; none if empty.
     headlines : tuple of str
         Lines that stand at the top of the page.
+    resumable : bool
+        Whether the script begins by removing its lines unless it is given ``--resume``.
     """
 
     words: str
@@ -42,6 +44,7 @@ class Entry:
     quick: tuple[str, ...] = ()
     data: str = ""
     headlines: tuple[str, ...] = ()
+    resumable: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,8 @@ class Line:
     paper, ours : float or None
         None where the paper has no such figure, or the data are others.
     unit : str
-    note : str
+    note, processor : str
+        `processor` is empty where the record does not say it for each line.
     """
 
     what: str
@@ -62,6 +66,7 @@ class Line:
     ours: float | None
     unit: str = ""
     note: str = ""
+    processor: str = ""
 
     @property
     def difference(self) -> float | None:

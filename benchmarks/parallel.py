@@ -23,7 +23,7 @@ from kernelmaps._util import storage
 
 from . import machine
 
-__all__ = ["compute", "finished", "where"]
+__all__ = ["compute", "finished"]
 
 _SINGLE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -65,12 +65,6 @@ def finished(results: Path) -> list[dict[str, Any]]:
     """All jobs of a folder, with what they found: "job", "found", "seconds"."""
     files = sorted(results.glob("*.json")) if results.exists() else []
     return [json.loads(file.read_text(encoding="utf-8")) for file in files]
-
-
-def where(found: list[dict[str, Any]]) -> dict[str, Any]:
-    """The machine of most of the jobs."""
-    kinds = [json.dumps(item["machine"], sort_keys=True) for item in found]
-    return json.loads(max(kinds, key=kinds.count)) if kinds else {}
 
 
 def _one(module: str, job: dict[str, Any], folder: str | None, results: Path) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import platform
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from importlib import import_module
 from pathlib import Path
@@ -155,6 +155,7 @@ def reproduce(
     folder: str | os.PathLike[str] | None = None,
     quick: bool = False,
     jobs: int | None = None,
+    resume: bool = False,
 ) -> Reproduction:
     """Recompute one table.
 
@@ -168,10 +169,15 @@ def reproduce(
         Fewer rows and seeds, for a first look.
     jobs : int, optional
         Processes, for tables whose parts are independent jobs.
+    resume : bool
+        Keep the lines that the record has, and compute the others. Tables of independent jobs
+        always run those jobs alone that have no file in the folder ``jobs`` beside the records.
     """
     entry = _entry(name)
     if jobs is not None and not hasattr(_script(entry.module), "jobs"):
         raise ValueError(f"{name} is one computation, without independent jobs: leave out --jobs.")
+    if resume and not entry.resumable:
+        raise ValueError(f"{name} does not go on from a record: leave out --resume.")
     where = os.fspath(folder) if folder else os.environ.get("KERNELMAPS_DATA")
     if entry.data and not where:
         raise FileNotFoundError(
@@ -182,6 +188,7 @@ def reproduce(
     start = perf_counter()
     given = ["--data", where] if entry.data and where else []
     given += [] if jobs is None else ["--jobs", str(jobs)]
+    given += ["--resume"] * resume
     _run_script(entry.module, [*arguments, *given])
     _stamp(entry, None)
     return _told(name, entry, perf_counter() - start)
@@ -235,6 +242,11 @@ _SCOPE = """\
 The main algorithms of the papers are the maps and models of this library. The next table is what
 else they describe. The sections follow, each with its command, what differs from the paper, and all
 lines.
+
+A command computes all lines of its table anew. After an interruption, `--resume` goes on with
+`additive-classifiers-tables-2-5` and `low-dim-maps-accuracy`. The tables `annfm-…` and
+`compressive-rf-…` keep a file for each job in `benchmarks/results/reproductions/jobs`, and run the
+jobs that have none. Notes say where a line has fewer seeds than its command runs, or was not run.
 """
 
 
@@ -268,16 +280,35 @@ def _told(name: str, entry: Entry, seconds: float | None) -> Reproduction:
     said, stamp = {}, _stamps().get(entry.record, {})
     if isinstance(record, dict):
         said = {key: record.pop(key) for key in ("date", "machine") if key in record}
+    lines, machine = _with_processors(entry.lines(record))
     return Reproduction(
         name=name,
         title=entry.words,
-        lines=entry.lines(record),
+        lines=lines,
         protocol=entry.protocol,
         data=entry.data or "no data",
         seconds=seconds,
-        machine=_kind(said.get("machine")) or stamp.get("machine", "machine not recorded"),
+        machine=machine
+        or _kind(said.get("machine"))
+        or stamp.get("machine", "machine not recorded"),
         day=said.get("date") or stamp.get("day", "day not recorded"),
     )
+
+
+def _with_processors(lines: list[Line]) -> tuple[list[Line], str]:
+    """Lines whose notes name the processor where it is not that of most, which is named, too."""
+    processors = [line.processor for line in lines if line.processor]
+    if not processors:
+        return lines, ""
+    most = max(processors, key=processors.count)
+    lines = [
+        replace(line, note=f"{line.note}{'; ' * bool(line.note)}on {line.processor}")
+        if line.processor not in ("", most)
+        else line
+        for line in lines
+    ]
+    others = " unless a note names another" if len(set(processors)) > 1 else ""
+    return lines, f"1 thread of {most}{others}"
 
 
 def _kind(machine: Any) -> str:
@@ -324,6 +355,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", help="folder of the datasets; default: KERNELMAPS_DATA")
     parser.add_argument("--quick", action="store_true", help="fewer rows, for a first look")
     parser.add_argument("--jobs", type=int, help="processes, for tables of independent jobs")
+    parser.add_argument("--resume", action="store_true", help="go on with an interrupted table")
     parser.add_argument("--stored", action="store_true", help="show the last result")
     parser.add_argument("--page", help="write all stored results as a page (Markdown)")
     parser.add_argument("--machine", help="with --page: where new results were computed")
@@ -340,7 +372,11 @@ def main(given: Sequence[str] | None = None) -> None:
             found = stored(options.table)
         else:
             found = reproduce(
-                options.table, folder=options.data, quick=options.quick, jobs=options.jobs
+                options.table,
+                folder=options.data,
+                quick=options.quick,
+                jobs=options.jobs,
+                resume=options.resume,
             )
     except (ValueError, FileNotFoundError) as error:
         parser.error(str(error))

@@ -2,7 +2,7 @@
 
     python -m benchmarks.reproduce_additive_classifiers --data FOLDER
         [--tables 2 3 4 5] [--rows N] [--only WORDS] [--C 1.0] [--output FILE] [--list]
-        [--device cuda]
+        [--device cuda] [--resume]
 
 The paper's pedestrians (Daimler) are replaced by the INRIA pedestrians (1152 gradient features,
 8570 + 3459 rows), its MNIST features by our own pyramid of gradients of the same size (2172).
@@ -14,9 +14,9 @@ the paper's C = 1, too, which takes Newton's method for D2. Table 5 has the C of
 training rows, as the paper's, and labels by Platt's probabilities beside those by plain scores; its
 exact kernel machine has all rows, too, one against one, the Gram matrices of pairs of classes on
 ``--device`` if there is one.
-``--C`` takes one for all. Every line is kept as soon as it is there, by any number of processes;
-lines that are kept are not computed again, so that an interrupted run goes on. With ``--rows``
-nothing is kept.
+``--C`` takes one for all. Every line is kept as soon as it is there, by any number of processes. A
+run begins by removing the lines that it computes from the record; with ``--resume`` those in the
+record stay, so that an interrupted run goes on. With ``--rows`` nothing is kept.
 
 ``--list`` prints the names of the cells, one on a line, for such processes. Times are processor
 seconds of the last fit, so that they do not depend on what else the machine does.
@@ -34,7 +34,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import combinations
 from pathlib import Path
 from time import process_time, thread_time
@@ -59,6 +59,7 @@ RECORD = Path(__file__).parent / "results" / "reproductions" / "additive_classif
 DEGREES = {1: "linear", 2: "quadratic", 3: "cubic"}
 SEARCH_ROWS = 15000
 MOST_EPOCHS = 300
+PROBABILITIES = ", by probabilities"  # ends the names of lines of Table 5
 FINE = (0.3, 1.0, 3.0, 10.0, 30.0)  # C of Table 5, in units of 1 / spread
 
 # Printed accuracy (%) and seconds, by bases and degree for D0, D1, D2; on Daimler's pedestrians.
@@ -180,7 +181,7 @@ def with_map(make: Callable[[], Any], table: int, fixed: float | None = None) ->
             calibrated = CalibratedClassifierCV(FrozenEstimator(model)).fit(data[0], data[1])
             most = np.argmax(calibrated.predict_proba(data[2]), axis=1)
             right = model.classes_[most] == data[3]
-            found[", by probabilities"] = 100 * float(np.mean(right))
+            found[PROBABILITIES] = 100 * float(np.mean(right))
         return seconds, found, f"C={C:.2g}" + (stopped if gap > model.tol else "")
 
     return run
@@ -329,17 +330,24 @@ def record(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def lines_of(cell: Cell, data: Split, C: float | None) -> dict[str, dict[str, Any]]:
-    """Compute one cell. On other pedestrians than the paper's its figure is a remark only."""
+    """Compute one cell, of pedestrians with the accuracies of several sets.
+
+    These are others than the paper's, so that its figure is a remark only.
+    """
     seconds, found, remark = cell.run(data, C)
     same = cell.table == 5
     paper = f"{cell.paper[1]:g} s" if same else f"{cell.paper[0]:.2f} %, {cell.paper[1]:g} s"
     where = "" if same else " on Daimler's"
     note = f"{seconds:.2f} s, {remark}; paper{where}: {paper}"
     printed = cell.paper[0] if same else None
-    return {
+    lines: dict[str, dict[str, Any]] = {
         cell.what + words: {"paper": printed, "ours": round(accuracy, 2), "note": note}
         for words, accuracy in found.items()
     }
+    if not same:
+        C = float(re.search(r"C=([\d.e+-]+)", remark)[1])
+        lines[cell.what]["sets"] = [round(value, 2) for value in spread_over_sets(cell, data, C)]
+    return lines
 
 
 def spread_over_sets(cell: Cell, data: Split, C: float) -> list[float]:
@@ -354,22 +362,6 @@ def spread_over_sets(cell: Cell, data: Split, C: float) -> list[float]:
     return [cell.run((X[a], y[a], X_test[b], y_test[b]), C)[1][""] for a in thirds for b in halves]
 
 
-def add_spreads(path: Path, tables: Sequence[int], only: str, data: Split) -> None:
-    """Add the accuracies of several sets to the kept lines that do not have them."""
-    for cell in cells():
-        if cell.table not in tables or cell.table == 5 or only not in cell.what:
-            continue
-        with record(path) as kept:
-            line = kept["lines"].get(cell.what)
-        if line is None or "sets" in line:
-            continue
-        cost = re.search(r"C=([\d.e+-]+)", line["note"])
-        sets = spread_over_sets(cell, data, float(cost[1]))
-        print(f"{cell.what}: {np.mean(sets):.2f} ± {np.std(sets, ddof=1):.2f} %", flush=True)
-        with record(path) as kept:
-            kept["lines"][cell.what]["sets"] = [round(value, 2) for value in sets]
-
-
 def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default=os.environ.get("KERNELMAPS_DATA") or None)
@@ -379,37 +371,44 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--C", type=float, default=None, help="for all; default: chosen for each")
     parser.add_argument("--output", type=Path, default=RECORD)
     parser.add_argument("--list", action="store_true", help="print the names of the cells and stop")
-    parser.add_argument("--spread", action="store_true", help="add accuracies of several sets")
     parser.add_argument("--device", help="where Gram matrices are computed, such as cuda")
+    parser.add_argument("--resume", action="store_true", help="keep the lines that are there")
     arguments = parser.parse_args(given)
+    device = resolve(arguments.device, "--device") if arguments.device else None
+    chosen = [
+        cell
+        for cell in cells(device)
+        if cell.table in arguments.tables and arguments.only in cell.what
+    ]
     if arguments.list:
-        print("\n".join(cell.what for cell in cells() if cell.table in arguments.tables))
+        print("\n".join(cell.what for cell in chosen))
         return
     if arguments.data is None:
         parser.error("the real data are needed: --data FOLDER or KERNELMAPS_DATA")
     warnings.simplefilter("ignore", ConvergenceWarning)
     warnings.simplefilter("ignore", OutOfDomainWarning)
-    if arguments.spread:
-        data = split("inria_person_hog", arguments.data)
-        add_spreads(arguments.output, arguments.tables, arguments.only, data)
-        return
-    loaded: dict[str, Split] = {}
-    device = resolve(arguments.device, "--device") if arguments.device else None
-    for cell in cells(device):
-        if cell.table not in arguments.tables or arguments.only not in cell.what:
-            continue
+    if not (arguments.resume or arguments.rows):
         with record(arguments.output) as kept:
-            known = {k: v for k, v in kept["lines"].items() if k.startswith(cell.what)}
-        if cell.what not in known or arguments.rows:
-            name = "mnist" if cell.table == 5 else "inria_person_hog"
-            if name not in loaded:
-                found = split(name, arguments.data)
-                loaded[name] = (*some(found, arguments.rows), *found[2:])
-            known = lines_of(cell, loaded[name], arguments.C)
-            if not arguments.rows:
-                with record(arguments.output) as kept:
-                    kept["lines"] |= known
-        for what, line in known.items():
+            for cell in chosen:
+                for words in ("", PROBABILITIES):
+                    kept["lines"].pop(cell.what + words, None)
+
+    @lru_cache
+    def load(name: str) -> Split:
+        found = split(name, arguments.data)
+        return (*some(found, arguments.rows), *found[2:])
+
+    for cell in chosen:
+        with record(arguments.output) as kept:
+            known = cell.what in kept["lines"]
+        if known and not arguments.rows:
+            continue
+        data = load("mnist" if cell.table == 5 else "inria_person_hog")
+        computed = lines_of(cell, data, arguments.C)
+        if not arguments.rows:
+            with record(arguments.output) as kept:
+                kept["lines"] |= computed
+        for what, line in computed.items():
             print(f"{what}: {line['ours']:.2f} % | {line['note']}", flush=True)
 
 

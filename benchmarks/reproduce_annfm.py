@@ -270,8 +270,7 @@ def record_of(found: list[dict[str, Any]], old: dict[str, Any]) -> dict[str, Any
             "each": each,
             "seconds": float(np.mean([item["seconds"] for item in items])),
         }
-    machine = old.get("machine") or parallel.where(found)
-    return {"lines": sorted(lines.values(), key=_order), "machine": machine}
+    return {"lines": sorted(lines.values(), key=_order)}
 
 
 def _key(line: dict[str, Any]) -> tuple[str, ...]:

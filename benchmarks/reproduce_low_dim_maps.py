@@ -2,9 +2,10 @@
 
     python -m benchmarks.reproduce_low_dim_maps [--part table1 table2 figures accuracy]
         [--data FOLDER] [--images FOLDER] [--sizes 31 73 101] [--methods ...]
-        [--datasets ...] [--kernels ...]
+        [--datasets ...] [--kernels ...] [--resume]
 
-Table 2 and ``accuracy`` write their record after every line; the latter skips the lines it has.
+Table 2 and ``accuracy`` write their record after every line; with ``--resume`` the latter skips the
+lines that are there.
 
 ``accuracy`` needs scene15_bow and caltech101_bow in the folder of ``--data`` (or KERNELMAPS_DATA):
 linear SVMs on designed maps of 1, 2, 3 and 5 columns against SVMs on the exact kernels.
@@ -461,6 +462,21 @@ def pyramid(counts: Any, grid: int, words: int) -> sparse.csr_matrix:
     return sparse.csr_matrix(stacked.astype(np.float32))
 
 
+def without_lines(
+    record: dict[str, Any], datasets: list[str], kernels: list[str]
+) -> dict[str, Any]:
+    """A record of accuracies, less the lines of these datasets and kernels."""
+    methods = ("linear", *kernels)
+    return {
+        name: {
+            what: line
+            for what, line in rows.items()
+            if name not in datasets or what.split(",")[0] not in methods
+        }
+        for name, rows in record.items()
+    }
+
+
 def accuracy(
     folder: str, record: dict[str, Any], keep: Keep, datasets: list[str], kernels: list[str]
 ) -> None:
@@ -527,6 +543,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--methods", nargs="*", choices=list(METHODS_2), default=list(METHODS_2))
     parser.add_argument("--datasets", nargs="*", choices=list(DATASETS), default=list(DATASETS))
     parser.add_argument("--kernels", nargs="*", choices=list(KERNELS), default=list(KERNELS))
+    parser.add_argument("--resume", action="store_true", help="keep the accuracies that are there")
     arguments = parser.parse_args(given)
     if "accuracy" in arguments.part and not arguments.data:
         raise SystemExit("name the folder of the datasets with --data or KERNELMAPS_DATA")
@@ -546,6 +563,9 @@ def main(given: Sequence[str] | None = None) -> None:
         elif part == "figures":
             keep(figures(arguments.images))
         else:
+            if not arguments.resume:
+                before = without_lines(before, arguments.datasets, arguments.kernels)
+                keep(before)
             accuracy(arguments.data, before, keep, arguments.datasets, arguments.kernels)
 
 
