@@ -465,7 +465,7 @@ def test_export_to_c_names_classes_and_features(additive, tmp_path):
 
 
 def test_export_refuses_what_a_format_cannot_hold(ridge, tmp_path):
-    assert_refused(2, "not StreamingRidgeClassifier", "export", ridge, tmp_path / "m.h")
+    assert_refused(2, "StreamingRidgeClassifier", "export", ridge, tmp_path / "m.sql")
     kernelmaps.save(
         kernelmaps.design_map("chi2", n_components=3, domain=(1, 255)), tmp_path / "d.kmap"
     )
