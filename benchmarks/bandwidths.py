@@ -6,7 +6,7 @@ Each table: 9000 training rows at most (test rows are not used), two thirds to f
 validate. Columns are standardised where they are not of one unit; categories have a column for
 each level. Two scores for each rule: with ridge parameter 1 (the default), and with one chosen by
 leave-one-out. Accuracy of classes, R² of numbers; lengths are multiples of the median distance.
-"and columns": features at the median beside the columns themselves, scaled to rows of mean square 1.
+"and columns": features at the median beside the columns, which are scaled to rows of mean square 1.
 """
 
 from __future__ import annotations
