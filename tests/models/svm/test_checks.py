@@ -24,7 +24,9 @@ SPARSE = check_sample_weight_equivalence_on_sparse_data
 
 
 @pytest.mark.parametrize(
-    "estimator", [km.AdditiveSVC(loss="log_loss", n_jobs=1), km.AdditiveSVR(n_jobs=1)], ids=repr
+    "estimator",
+    [km.AdditiveSVC(C=1.0, loss="log_loss", solver="primal", n_jobs=1), km.AdditiveSVR(n_jobs=1)],
+    ids=repr,
 )
 def test_estimator_checks(estimator):
     def settings(check):
