@@ -13,7 +13,7 @@ from kernelmaps.engine.table import EDGES, Table
 def test_codes_of_few_rows_are_those_of_many(dtype, seed):
     """Few values are searched by the formula, many by the compiled loop: bins do not differ."""
     rng = np.random.default_rng(seed)
-    edges = [np.unique(rng.normal(size=60)), np.array([0.0, 1.0]), np.arange(5.0)]
+    edges = [np.unique(rng.normal(size=300)), np.array([0.0, 1.0]), np.arange(5.0)]
     coef = [np.zeros((len(column) - 1, 1, 1)) for column in edges]
     zeros = np.zeros(len(edges))
     spec = spec_of(

@@ -29,6 +29,12 @@ from kernelmaps.exceptions import FileFormatError
 from kernelmaps.export.files import FORMAT_VERSION, open_info
 
 
+@cache
+def fitted(name):
+    """An example that tests leave alone."""
+    return (fitted_map if name in MAPS else fitted_model)(name)
+
+
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "model.kmap"
@@ -49,7 +55,7 @@ def rewritten(path, change):
 
 @pytest.mark.parametrize("name", MAPS)
 def test_a_map_comes_back_as_it_was(name, path):
-    feature_map, X = fitted_map(name), rows(15, seed=1)
+    feature_map, X = fitted(name), rows(15, seed=1)
     again = saved(feature_map, path)
     assert type(again) is type(feature_map)
     assert repr(again) == repr(feature_map)
@@ -59,7 +65,7 @@ def test_a_map_comes_back_as_it_was(name, path):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_comes_back_as_it_was(name, path):
-    model, X = fitted_model(name), rows(15, seed=1)
+    model, X = fitted(name), rows(15, seed=1)
     again = saved(model, path)
     assert type(again) is type(model)
     np.testing.assert_array_equal(output(again, X), output(model, X))
@@ -68,7 +74,7 @@ def test_a_model_comes_back_as_it_was(name, path):
 @pytest.mark.parametrize("name", [*MAPS, *MODELS])
 def test_joblib_and_skops_carry_the_same(name, tmp_path):
     skops = pytest.importorskip("skops.io")
-    model, X = (fitted_map if name in MAPS else fitted_model)(name), rows(15, seed=1)
+    model, X = fitted(name), rows(15, seed=1)
     expected = output(model, X)
     joblib.dump(model, tmp_path / "model.joblib")
     np.testing.assert_array_equal(output(joblib.load(tmp_path / "model.joblib"), X), expected)
@@ -242,10 +248,6 @@ NOT_SAVED = {
     "dual_coef_": "one number per row",
     "design_": "how the map was found; the map itself is its spec",
 }
-
-
-def fitted(name):
-    return (fitted_map if name in MAPS else fitted_model)(name)
 
 
 @pytest.mark.parametrize("name", [*MAPS, *MODELS])

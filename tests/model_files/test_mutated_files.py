@@ -2,7 +2,6 @@
 
 import os
 
-import fresh_process
 import numpy as np
 import pytest
 from fitted_examples import fitted_map, fitted_map_of_the_plane, fitted_model, rows
@@ -112,45 +111,3 @@ def test_sums_that_cannot_be_solved_are_refused_in_words():
     model.stats_.H[...] -= 2 * np.diag(np.diag(model.stats_.H))
     with pytest.raises(ValueError, match="not those of any rows"):
         model.refit(alpha=0.1)
-
-
-BOUNDED = """
-import os, warnings
-import numba
-import numpy as np
-from scipy import sparse
-
-os.environ |= {options!r}
-numba.core.config.reload_config()
-warnings.simplefilter("ignore")
-import kernelmaps as km
-from kernelmaps.engine import evaluate
-
-# Octaves and edges, dense and sparse, whole vectors and what is left over; the transform of
-# Hadamard; codes. The laws of all maps hold so, too, in ten times the time.
-X = np.random.default_rng(0).random((20, 37))
-X[X < 0.2] = 0
-for feature_map, rows in (
-    (km.HomogeneousMap(n_components=3), sparse.csr_matrix(X)),
-    (km.AnchorMap("js", 12, n_neighbors=2), X),
-    (km.RandomFourierMap(n_components=20, sampling="structured", random_state=0), X),
-):
-    fitted = feature_map.fit(X)
-    expected, found = evaluate(fitted.spec_, X), fitted.transform(rows)
-    found = found.toarray() if sparse.issparse(found) else found
-    np.testing.assert_allclose(found, expected, atol=1e-10 * np.abs(expected).max())
-    if hasattr(fitted, "encode"):
-        np.testing.assert_allclose(fitted.decode(fitted.encode(X)), expected, atol=0.01)
-try:
-    numba.njit(lambda x: x[len(x)])(X[0])
-except IndexError:
-    print("checked")
-"""
-
-
-def test_every_index_holds_with_boundary_checks_on(tmp_path):
-    """With numba's checks of every index; it keeps none of those loops for the next run."""
-    # Checks are the same in code that is not optimised, which is compiled sooner.
-    options = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_OPT": "0"}
-    ran = fresh_process.run(BOUNDED.format(options=options))
-    assert (ran.status, ran.stdout) == (0, "checked\n"), ran.stderr[-2000:]

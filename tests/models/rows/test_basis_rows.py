@@ -10,6 +10,8 @@ from kernelmaps.models.rows.basis_rows import BasisRows
 from kernelmaps.models.rows.map_basis import make_basis
 from kernelmaps.models.rows.map_tables import make_tables
 
+# ψ(X) in its readable form: the loops here are those of the rows.
+pytestmark = pytest.mark.usefixtures("readable")
 MAPS = {
     "splines": km.SplineMap(20),  # few of them are not zero: Gram matrices by pairs of entries
     "smooth splines": km.SplineMap(6, order=2),

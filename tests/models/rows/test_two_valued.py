@@ -10,6 +10,8 @@ from kernelmaps.models.rows.basis_rows import BasisRows
 from kernelmaps.models.rows.map_basis import TwoValuedColumns, make_basis
 from kernelmaps.models.rows.map_tables import make_tables
 
+# ψ(X) in its readable form: the loops here are those of the rows.
+pytestmark = pytest.mark.usefixtures("readable")
 DOUBLE = np.dtype(np.float64)
 MAPS = {
     "splines": km.SplineMap(6),

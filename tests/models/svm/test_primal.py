@@ -52,11 +52,11 @@ def test_both_solvers_have_one_minimum(seed, loss, fit_intercept):
 
 
 def ridge(Z, y, C):
-    """Scores of the minimiser of ½|w|² + C Σ (y − Zw − b)², and that minimum."""
-    Z1 = np.hstack([Z, np.ones((len(Z), 1))])
-    penalty = np.diag([1.0] * Z.shape[1] + [0.0])
-    w = np.linalg.solve(2 * C * Z1.T @ Z1 + penalty, 2 * C * Z1.T @ y)
-    return Z1 @ w, 0.5 * w[:-1] @ w[:-1] + C * np.sum((y - Z1 @ w) ** 2)
+    """Scores of the minimiser of ½|w|² + C Σ (y − Zw − b)², and that minimum; w is Zᵀa, Σa = 0."""
+    gram, one = Z @ Z.T, np.ones((len(Z), 1))
+    system = np.block([[gram + np.eye(len(Z)) / (2 * C), one], [one.T, np.zeros((1, 1))]])
+    a, b = np.split(np.linalg.solve(system, np.append(y, 0)), [len(Z)])
+    return gram @ a + b, 0.5 * a @ gram @ a + C * np.sum((y - gram @ a - b) ** 2)
 
 
 @pytest.mark.parametrize(
