@@ -76,13 +76,15 @@ def resolve_threads(n_jobs: int | None) -> int:
     int
         At least 1 and at most `available_threads()`.
     """
-    available = available_threads()
-    if n_jobs is None:
-        return _inherited_threads(available)
-    if not is_number(n_jobs, Integral):
+    if n_jobs is not None and not is_number(n_jobs, Integral):
         raise TypeError(f"n_jobs must be an integer or None, got {n_jobs!r}.")
     if n_jobs == 0:
         raise ValueError("n_jobs=0 has no meaning: use 1 for one thread, -1 for all, or None.")
+    if n_jobs == 1:
+        return 1  # whatever there are: to count them takes longer than short work
+    available = available_threads()
+    if n_jobs is None:
+        return _inherited_threads(available)
     requested = int(n_jobs) if n_jobs > 0 else available + 1 + int(n_jobs)
     return max(1, min(requested, available))
 

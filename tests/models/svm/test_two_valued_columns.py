@@ -56,13 +56,13 @@ def assert_same_minimum(model, reference, X):
     [
         ("hinge", 2, True),
         ("log_loss", 3, True),
-        ("hinge", 2, False),
+        ("squared_hinge", 3, False),
     ],
 )
 def test_machines_have_the_same_minimum(monkeypatch, coded, seed, loss, n_classes, others):
     """By both solvers, with other columns and without.
 
-    Coordinate descent has loops of its own for each loss and number of classes: one of them here.
+    Coordinate descent has loops of its own for each loss and number of classes: two of them here.
     """
     monkeypatch.setattr(training, "choose_solver", lambda *arguments: "dual")
     X, score = table(seed)
