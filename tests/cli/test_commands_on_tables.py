@@ -455,8 +455,9 @@ def streamed(*arguments):
     return json.loads(result.stdout), " ".join(result.stderr.split())
 
 
-@pytest.mark.parametrize("target", ["fare", "tip"])
-@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet"])
+@pytest.mark.parametrize(
+    ("suffix", "target"), [("csv", "fare"), ("csv.gz", "tip"), ("parquet", "fare")]
+)
 def test_a_file_read_block_by_block_gives_the_model_of_memory(
     rides, tmp_path, monkeypatch, suffix, target
 ):
@@ -497,7 +498,7 @@ def test_whole_numbers_stay_classes_and_large_files_stream_by_themselves(tmp_pat
     assert km.load(tmp_path / "m.kmap").classes_.dtype.kind == "i"
 
 
-@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet"])
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_new_rows_are_read_block_by_block(rides, model, tips, tmp_path, monkeypatch, suffix):
     """Predictions, scores and explanations are those of all rows at once, of any block's size."""
     columns = pd.read_csv(rides, keep_default_na=False, dtype=str)

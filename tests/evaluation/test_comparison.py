@@ -23,6 +23,15 @@ pytestmark = pytest.mark.usefixtures("quick_baselines")
 QUICK = {"maps": ["HomogeneousMap"], "kernels": ["chi2"], "sizes": [3, 7], "C": 10.0}
 
 
+@pytest.fixture
+def without_gams(monkeypatch):
+    """Of the baselines, GAMs take most of the time."""
+    every = comparison.baselines
+    monkeypatch.setattr(
+        comparison, "baselines", lambda *a, **k: [m for m in every(*a, **k) if m.kind != "gam"]
+    )
+
+
 @pytest.fixture(scope="module")
 def data():
     return km.datasets.make_histograms(240, 12, 2, n_counts=30, random_state=0)
@@ -136,6 +145,7 @@ def test_tables_frames_and_plain_values_agree(result):
     assert "HomogeneousMap 7" in text_of(result.table())
 
 
+@pytest.mark.usefixtures("without_gams")
 @pytest.mark.parametrize("shift", [0.0, 1e6])
 def test_exact_ridge_has_the_intercept_of_the_linear_model(data, shift):
     """The map of the Hellinger kernel is exact: both machines then solve the same problem."""
@@ -167,6 +177,7 @@ def test_maps_as_objects_and_pairs(data):
     assert result["mine"].kernel == "intersection"
 
 
+@pytest.mark.usefixtures("without_gams")
 def test_kernels_of_histograms_are_left_out_for_negative_data(data):
     X, y = data
     result = km.compare(X - 0.1, y, maps=["HomogeneousMap"], kernels=["chi2"], progress=False)
@@ -185,6 +196,7 @@ def table():
     return X * [1.0, 1e4, 1e-3] + [0.0, 5e4, 0.0], y
 
 
+@pytest.mark.usefixtures("without_gams")
 def test_columns_are_standardised_for_stationary_kernels(table):
     X, y = table
     options = {"joint_sizes": [256], "progress": False}
@@ -325,6 +337,7 @@ def _noisy_plane(n, n_columns, noise, seed):
 PLAIN = {"maps": [], "kernels": ["gaussian"], "progress": False}
 
 
+@pytest.mark.usefixtures("without_gams")
 def test_the_penalty_is_that_of_a_grid_search_in_the_first_training_rows():
     """An independent search agrees, for features and for Gram matrices."""
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
@@ -383,6 +396,7 @@ def test_a_sample_holds_every_class():
     assert problem.sample(None) is problem
 
 
+@pytest.mark.usefixtures("without_gams")
 def test_exact_machines_see_a_stated_subsample(data):
     result = km.compare(*data, **QUICK, exact_rows=90)
     assert (result["exact chi2"].rows, result["exact chi2"].status) == (90, "limited")
@@ -405,6 +419,7 @@ def test_ctrl_c_keeps_what_was_measured(data, monkeypatch):
     assert any("Interrupted: 3 of" in note for note in result.notes)
 
 
+@pytest.mark.usefixtures("without_gams")
 def test_a_map_that_cannot_be_made_is_left_out_with_its_reason(data):
     bad = ("bad", km.HomogeneousMap(n_components=0))
     result = km.compare(*data, maps=[bad], kernels=["chi2"], progress=False)
@@ -490,6 +505,7 @@ def test_a_tie_is_at_most_a_point():
     assert "(exact) has 0.905, which is a statistical tie." in " ".join(result.use_this())
 
 
+@pytest.mark.usefixtures("without_gams")
 def test_the_program_of_the_recommendation_runs_and_gives_its_score(data, tmp_path, capsys):
     X, y = data
     np.savez(tmp_path / "rows.npz", X=X, y=y)
@@ -597,6 +613,7 @@ def test_a_table_with_text_dates_and_gaps_is_compared_as_it_is(mixed, tmp_path, 
         assert printed == pytest.approx(result[label].score, abs=0.02)
 
 
+@pytest.mark.usefixtures("without_gams")
 def test_rows_of_a_group_are_in_one_fold(mixed, monkeypatch):
     """Targets are those of the group: who sees another row of it, knows its target."""
     groups = np.repeat(np.arange(30), 8)
@@ -616,6 +633,7 @@ def test_rows_of_a_group_are_in_one_fold(mixed, monkeypatch):
         km.compare(frame, "y", groups=groups // 20, **options)
 
 
+@pytest.mark.usefixtures("without_gams")
 def test_maps_of_a_leading_exact_machine_get_more_columns():
     """The fields of a chess board need many columns: the exact machine is ahead of a small map."""
     rng = np.random.default_rng(0)

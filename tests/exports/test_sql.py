@@ -16,7 +16,7 @@ TABLE = 'po"li cies'
 TOLERANCE = 1e-9  # promised; rounding errors of the sums are near 1e-15
 
 
-def training_rows(n=1500):
+def training_rows(n=900):
     """Columns of all kinds, under names that need their quotes."""
     rng = np.random.default_rng(0)
     seconds = pd.to_timedelta(rng.integers(0, 3 * 365 * 86400, n), unit="s")
@@ -75,7 +75,7 @@ def models():
     }
 
 
-def hostile_rows(n=1000):
+def hostile_rows(n=400):
     """NULL, unseen levels, odd blanks, values far out of range, dates of other centuries."""
     X, rng = training_rows()[0].head(n), np.random.default_rng(2)
     numbers = [np.nan, -1e9, 1e9, 1e13, 0.0, -0.0, 1e-310, 17.5, 18.0, 89.0, 90.5]

@@ -216,8 +216,8 @@ def test_the_pairs_that_matter_are_found(seed):
     assert wanted <= set(model.term_names_)
     assert len(model.pair_functions_) <= 4
     assert set(km.AdditiveRegressor(interactions=2).fit(X, y).term_names_[5:]) == wanted
-    listed = km.AdditiveRegressor(interactions=[("c", "a"), ("k", "d")]).fit(X, y)
-    assert set(listed.term_names_[5:]) == wanted
+    named = km.AdditiveRegressor(interactions=[("c", "a"), ("k", "d")], smoothing=1.0)
+    assert set(named.fit(X, y).term_names_[5:]) == wanted
     new, truth = planted_pair([seed, 1])
     assert alone.score(new, truth) < 0.95 < 0.975 < model.score(new, truth)
     np.testing.assert_allclose(
@@ -325,14 +325,14 @@ def fresh_coverage(loss, name, noise, n):
 @pytest.mark.parametrize(
     ("loss", "noises", "n"),
     [
-        ("squared_error", (0.2, 0.6, 1.5), 1000),
-        ("log_loss", (0.5, 1.0, 2.0), 4000),
-        ("poisson", (0.2, 1.0, 3.0), 1000),
+        ("squared_error", (0.2, 1.5), 1000),
+        ("log_loss", (0.5, 2.0), 4000),
+        ("poisson", (0.2, 3.0), 1000),
         ("quantile", (0.2, 0.6), 1000),
     ],
 )
 def test_bands_cover_truths_that_no_formula_was_chosen_by(loss, noises, n):
-    """92 … 98 % on average over functions, points, noises and samples; means of 30 vary by 1 %.
+    """92 … 98 % on average over functions, points, noises and samples; means of 20 vary by 1.2 %.
 
     Among them are waves that much noise hides: they are smoothed away, and no band around a line
     holds them.
@@ -391,7 +391,7 @@ def test_files_of_tables_that_do_not_fit_together_are_refused(tmp_path, fitted):
     "estimator",
     [
         km.AdditiveRegressor(),
-        km.AdditiveClassifier(weights="frequency"),
+        km.AdditiveClassifier(weights="frequency", smoothing=1.0),
     ],
     ids=str,
 )

@@ -81,15 +81,14 @@ def test_the_unit_of_y_and_a_constant(loss, seed):
         assert_same(expected, (scores(model, X) - constant) / factor, tol)
 
 
-@pytest.mark.parametrize("quantile", [0.5, 0.9])
-def test_a_large_constant_in_y_of_quantile_losses(quantile, seed):
+def test_a_large_constant_in_y_of_quantile_losses(seed):
     """Targets are multiples of 2⁻²⁰, so that constants are added to them without rounding."""
     X, eta, rng = table(seed)
     X, y = X[:200], np.round(target("quantile", eta, rng)[:200] * 2**20) / 2**20
-    model = model_of(km.losses.Quantile(quantile))
+    model = model_of(km.losses.Quantile(0.9))
     expected, offset = scores(model.fit(X, y), X), 2.0 ** rng.integers(-3, 3, len(y))
     with_offset = scores(model.fit(X, y + offset, offset=offset), X)
-    for constant in (1e4, -1e5, 2.0**30):
+    for constant in (-1e5, 2.0**30):
         moved = scores(model.fit(X, y + constant), X) - constant
         assert_same(expected, moved, 1e-5)  # rounding of the scores: 2³⁰ has steps of 1e-7
         moved = scores(model.fit(X, y + offset + constant, offset=offset), X) - constant
@@ -108,8 +107,7 @@ def test_the_sign_of_a_column(loss, seed):
     assert_same(expected, scores(model_of(loss).fit(mirrored, y), mirrored), 0.02)
 
 
-@pytest.mark.parametrize("quantile", [0.5, 0.8])
-@pytest.mark.parametrize("n", [60, 61, 400])
+@pytest.mark.parametrize(("quantile", "n"), [(0.5, 60), (0.8, 61), (0.8, 400)])
 def test_the_sign_of_y_of_quantile_losses(quantile, n, seed):
     """The quantile q of y is that of 1 − q of −y, with the other sign."""
     X, eta, rng = table(seed, n)
