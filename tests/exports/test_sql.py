@@ -23,7 +23,7 @@ def training_rows(n=900):
     X = pd.DataFrame(
         {
             "select": rng.integers(18, 90, n).astype(float),
-            'power "kW"': rng.gamma(4, 20, n),
+            'power "kW"': rng.gamma(4, 20, n).round(-1),
             "région": rng.choice(["Ulm", "O'Hara", "été ×", "x;--y"], n),
             "code": rng.choice([3, 5, 10], n),
             "prediction": rng.random(n) < 0.4,

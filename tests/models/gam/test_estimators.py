@@ -215,7 +215,9 @@ def test_the_pairs_that_matter_are_found(seed):
     wanted = {"a × c", "d × k"}
     assert wanted <= set(model.term_names_)
     assert len(model.pair_functions_) <= 4
-    assert set(km.AdditiveRegressor(interactions=2).fit(X, y).term_names_[5:]) == wanted
+    assert (
+        set(km.AdditiveRegressor(interactions=2).fit(X[:1500], y[:1500]).term_names_[5:]) == wanted
+    )
     named = km.AdditiveRegressor(interactions=[("c", "a"), ("k", "d")], smoothing=1.0)
     assert set(named.fit(X, y).term_names_[5:]) == wanted
     new, truth = planted_pair([seed, 1])

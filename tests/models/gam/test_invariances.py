@@ -1,5 +1,7 @@
 """Fits of GAMs do not depend on what should not matter: order, units, names, signs."""
 
+import functools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -46,12 +48,18 @@ def assert_same(first, second, tol=SAME):
     assert np.abs(first - second).max() <= tol * first.std()
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_the_order_of_rows_and_columns(loss, seed):
+@functools.cache
+def fitted(loss, seed):
+    """Rows, their targets, and the scores of a model of them."""
     X, eta, rng = table(seed)
     y = target(loss, eta, rng)
-    expected = scores(model_of(loss).fit(X, y), X)
-    order = rng.permutation(len(X))
+    return X, y, scores(model_of(loss).fit(X, y), X)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_order_of_rows_and_columns(loss, seed):
+    X, y, expected = fitted(loss, seed)
+    order = np.random.default_rng(seed).permutation(len(X))
     assert_same(expected, scores(model_of(loss).fit(X.iloc[order], y[order]), X))
     turned = X[["c", "b", "a"]]
     assert_same(expected, scores(model_of(loss).fit(turned, y), turned))
@@ -59,9 +67,7 @@ def test_the_order_of_rows_and_columns(loss, seed):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_units_of_columns_and_names_of_levels(loss, seed):
-    X, eta, rng = table(seed)
-    y = target(loss, eta, rng)
-    expected = scores(model_of(loss).fit(X, y), X)
+    X, y, expected = fitted(loss, seed)
     # Powers of two: ranges are cut at the same values.
     scaled = X.assign(a=1024 * X["a"], b=X["b"] / 4096)
     assert_same(expected, scores(model_of(loss).fit(scaled, y), scaled))
@@ -71,9 +77,7 @@ def test_units_of_columns_and_names_of_levels(loss, seed):
 
 @pytest.mark.parametrize("loss", ["squared_error", "quantile"])
 def test_the_unit_of_y_and_a_constant(loss, seed):
-    X, eta, rng = table(seed)
-    y = target(loss, eta, rng)
-    expected = scores(model_of(loss).fit(X, y), X)
+    X, y, expected = fitted(loss, seed)
     for factor, constant in ((1000.0, 0.0), (0.001, 0.0), (1.0, 500.0)):
         model = model_of(loss).fit(X, factor * y + constant)
         # The pinball loss is rounded off within a small share of the spread of y.
@@ -100,9 +104,7 @@ def test_a_large_constant_in_y_of_quantile_losses(seed):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_sign_of_a_column(loss, seed):
-    X, eta, rng = table(seed)
-    y = target(loss, eta, rng)
-    expected = scores(model_of(loss).fit(X, y), X)
+    X, y, expected = fitted(loss, seed)
     mirrored = X.assign(a=-X["a"], b=-X["b"])
     assert_same(expected, scores(model_of(loss).fit(mirrored, y), mirrored), 0.02)
 
