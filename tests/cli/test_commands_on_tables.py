@@ -640,8 +640,7 @@ def test_the_latest_rows_are_held_out_where_a_date_orders_them(sales, tmp_path):
 
 def test_weekdays_and_months_have_names(sales, tmp_path):
     out, page = tmp_path / "m.kmap", tmp_path / "p.html"
-    run("fit", sales, "-t", "sold", "--interactions", "day (weekday):shop", "-o", out,
-        "--holdout", "none")  # fmt: skip
+    run("fit", sales, "-t", "sold", "-o", out, "--holdout", "none")
     shown = run("explain", out, "-o", tmp_path / "s.svg")
     line = next(line for line in shown.splitlines() if line.split()[:2] == ["day", "(weekday)"])
     assert all(f"{day} " in line for day in ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"))

@@ -22,7 +22,7 @@ def training_rows(n=900):
     seconds = pd.to_timedelta(rng.integers(0, 3 * 365 * 86400, n), unit="s")
     X = pd.DataFrame(
         {
-            "select": rng.integers(18, 90, n).astype(float),
+            "select": rng.integers(18, 50, n).astype(float),
             'power "kW"': rng.gamma(4, 20, n).round(-1),
             "région": rng.choice(["Ulm", "O'Hara", "été ×", "x;--y"], n),
             "code": rng.choice([3, 5, 10], n),
