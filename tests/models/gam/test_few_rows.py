@@ -216,10 +216,10 @@ def _two_functions():
 
 def test_more_columns_than_rows_fit():
     rng = np.random.default_rng(4)
-    X, y = table(rng, 150, 300, effect=3.0)
+    X, y = table(rng, 100, 200, effect=3.0)
     model = km.AdditiveRegressor().fit(X, y)
     assert p_values(model)[0] < 1e-6
-    assert error(model, 3.0, rng, 300) < 1.5
+    assert error(model, 3.0, rng, 200) < 1.5
 
 
 def test_a_fit_that_follows_the_noise_warns():
