@@ -389,14 +389,10 @@ def test_files_of_tables_that_do_not_fit_together_are_refused(tmp_path, fitted):
         km.load(tmp_path / "model.kmap")
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        km.AdditiveRegressor(),
-        km.AdditiveClassifier(weights="frequency", smoothing=1.0),
-    ],
-    ids=str,
-)
+CHECKED = [km.AdditiveRegressor(), km.AdditiveClassifier(weights="frequency", smoothing=1.0)]
+
+
+@pytest.mark.parametrize("estimator", CHECKED, ids=str)
 def test_estimator_checks(estimator):
     """Weights are relative by default: a weight of two does not count as two rows."""
     failed = [name.split()[0] for name in broken(estimator)]
