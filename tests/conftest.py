@@ -182,6 +182,17 @@ def quick_baselines():
         yield
 
 
+@pytest.fixture
+def without_gams(monkeypatch):
+    """Of the baselines, GAMs take most of the time."""
+    from kernelmaps.evaluation import comparison
+
+    every = comparison.baselines
+    monkeypatch.setattr(
+        comparison, "baselines", lambda *a, **k: [m for m in every(*a, **k) if m.kind != "gam"]
+    )
+
+
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
     """A real browser, see `browser_driver`."""

@@ -25,6 +25,9 @@ from kernelmaps.export.files import load_with_metadata
 from kernelmaps.models.gam import predictor
 from kernelmaps.models.svm import fitted as machines
 
+# Machines need no good weights: what they predict is compared with their estimator.
+pytestmark = pytest.mark.usefixtures("drawn_weights")
+
 # Commands in a process of their own: what they print, and the packages that are loaded at the end.
 PROBE = """
 import json, sys
@@ -94,21 +97,31 @@ def model_of(kind, table, signal):
 
 
 def test_predictions_of_a_gam_need_no_estimator(table, signal, tmp_path):
+    """Times are carried along without pandas, too."""
     text, parquet = tmp_path / "new.csv", tmp_path / "new.parquet"
     pa.csv.write_csv(table, text)
     pa.parquet.write_table(table, parquet)
-    commands, predictions = [], []
+    commands, predictions, times = [], [], []
     for kind in ("numbers", "counts", "labels", "classes"):
         model, metadata, options, expected = model_of(kind, table, signal)
         saved = tmp_path / f"{kind}.kmap"
         km.save(model, saved, metadata=metadata)
         commands += [(saved, data, *options) for data in (text, parquet)]
         predictions += [expected.reshape(N_ROWS, -1).tolist()] * 2
+    for nanoseconds in (0, 1):
+        times.append(table["day"].cast(pa.int64()).to_numpy() + nanoseconds)
+        at = table.append_column("at", pa.array(times[-1]).cast(pa.timestamp("ns")))
+        data = tmp_path / f"new{nanoseconds}.parquet"
+        pa.parquet.write_table(at.slice(0, 2), data)
+        commands.append((tmp_path / "labels.kmap", data, "--keep", "at"))
     *printed, packages = predict(*commands)
     assert packages & HEAVY == set()
     assert {"numpy", "pyarrow"} <= packages  # the probe would have seen others
-    for lines, rows in zip(printed, predictions, strict=True):
+    for lines, rows in zip(printed[:-2], predictions, strict=True):
         assert lines == [[str(value) for value in row] for row in rows]  # as repr: all bits
+    for lines, expected in zip(printed[-2:], times, strict=True):
+        shown = [np.datetime64(line[0]).astype("datetime64[ns]").astype(int) for line in lines]
+        assert shown == expected[:2].tolist()
 
 
 # Loads models, and scores two rows, where nothing but NumPy can be imported.
@@ -177,6 +190,10 @@ def svm_of(kind, X):
     if kind == "numbers":
         model = km.AdditiveSVR().fit(X, signal)
         return model, [], model.predict(X)
+    if kind == "normalised":
+        histograms = X / X.sum(axis=1, keepdims=True)
+        model = km.AdditiveSVR(km.HomogeneousMap()).fit(histograms, X[:, 0])
+        return model, [], model.predict(histograms)
     feature_map = km.HomogeneousMap() if kind == "curves" else None
     labels = signal > 0.5 if kind == "curves" else np.digitize(signal, [0.0, 1.0])
     model = km.AdditiveSVC(feature_map, loss="log_loss").fit(X, labels)
@@ -191,17 +208,18 @@ def write(X, path):
     return path
 
 
-def save(model, path):
-    km.save(model, path, metadata={"columns": ["c0", "c1", "c2"]})
+def save(model, path, **more):
+    km.save(model, path, metadata={"columns": ["c0", "c1", "c2"], **more})
     return path
 
 
 def test_predictions_of_an_additive_svm_need_no_estimator(rows, tmp_path):
     data = {suffix: write(rows, tmp_path / f"new{suffix}") for suffix in (".csv", ".parquet")}
     commands, predictions = [], []
-    for kind in ("numbers", "labels", "classes", "curves"):
+    for kind in ("numbers", "labels", "classes", "curves", "normalised"):
         model, options, expected = svm_of(kind, rows)
-        saved = save(model, tmp_path / f"{kind}.kmap")
+        more = {"normalize": "l1"} if kind == "normalised" else {}
+        saved = save(model, tmp_path / f"{kind}.kmap", **more)
         commands.append((saved, data[".parquet" if kind == "classes" else ".csv"], *options))
         predictions.append(expected)
     *printed, packages = predict(*commands)
@@ -224,7 +242,6 @@ MAPS = [
 ]
 
 
-@pytest.mark.usefixtures("drawn_weights")
 @pytest.mark.parametrize("feature_map", MAPS, ids=repr)
 def test_a_saved_machine_scores_as_its_estimator_does(feature_map, rows, tmp_path):
     model = km.AdditiveSVR(feature_map).fit(rows, np.sin(5 * rows[:, 0]) + rows[:, 1])
@@ -235,7 +252,6 @@ def test_a_saved_machine_scores_as_its_estimator_does(feature_map, rows, tmp_pat
     np.testing.assert_allclose(light.predict(new), model.predict(new), rtol=0, atol=ROUNDING)
 
 
-@pytest.mark.usefixtures("drawn_weights")
 @pytest.mark.parametrize("feature_map", [km.SplineMap(), km.HomogeneousMap()], ids=repr)
 def test_many_rows_are_scored_by_loops(feature_map, rows, tmp_path, monkeypatch):
     model = km.AdditiveSVR(feature_map).fit(rows, rows[:, 0])
@@ -284,7 +300,6 @@ SPEAKING_MAPS = {
 }
 
 
-@pytest.mark.usefixtures("drawn_weights")
 @pytest.mark.parametrize("feature_map", SPEAKING_MAPS.values(), ids=SPEAKING_MAPS)
 def test_a_saved_machine_says_what_its_estimator_says(feature_map, rows, tmp_path):
     """Of values outside the domain, negative, missing or infinite."""
@@ -315,7 +330,6 @@ def test_names_of_a_frame_are_those_of_the_messages(rows, tmp_path):
     )
 
 
-@pytest.mark.usefixtures("drawn_weights")
 def test_files_that_do_not_say_whether_negative_values_are_refused(rows, tmp_path):
     """Kernels of columns that differ in it, and files without the entry."""
     mixed = km.kernels.PerFeature(
@@ -337,17 +351,6 @@ def test_a_file_that_contradicts_its_kernel_is_refused(rows, tmp_path):
     storage.write(tmp_path / "bad.kmap", "model", header, arrays)
     with pytest.raises(FileFormatError, match="refuses_negative contradicts the kernel"):
         km.load(tmp_path / "bad.kmap")
-
-
-def test_normalised_rows_need_no_estimator(rows, tmp_path):
-    histograms = rows / rows.sum(axis=1, keepdims=True)
-    model = km.AdditiveSVR(km.HomogeneousMap()).fit(histograms, rows[:, 0])
-    path = tmp_path / "m.kmap"
-    km.save(model, path, metadata={"columns": ["c0", "c1", "c2"], "normalize": "l1"})
-    lines, packages = predict((path, write(rows, tmp_path / "new.csv")))
-    assert packages & HEAVY == set()
-    predicted = np.array(lines, dtype=float)[:, 0]
-    np.testing.assert_allclose(predicted, model.predict(histograms), rtol=0, atol=ROUNDING)
 
 
 def test_machines_of_pairs_are_read_with_their_estimator(rows, tmp_path):
@@ -438,19 +441,3 @@ def test_streaming_models_that_are_read_with_their_estimator(rows, tmp_path):
     model = km.StreamingRidge().partial_fit(rows, rows[:, 0])
     loaded, _ = load_with_metadata(save(model, tmp_path / "sums.kmap"), to_predict=True)
     assert type(loaded) is km.StreamingRidge
-
-
-def test_times_are_carried_along_without_pandas(table, signal, tmp_path):
-    km.save(model_of("labels", table, signal)[0], tmp_path / "model.kmap")
-    commands, times = [], []
-    for nanoseconds in (0, 1):
-        times.append(table["day"].cast(pa.int64()).to_numpy() + nanoseconds)
-        at = table.append_column("at", pa.array(times[-1]).cast(pa.timestamp("ns")))
-        data = tmp_path / f"new{nanoseconds}.parquet"
-        pa.parquet.write_table(at.slice(0, 2), data)
-        commands.append((tmp_path / "model.kmap", data, "--keep", "at"))
-    *printed, packages = predict(*commands)
-    assert "pandas" not in packages
-    for lines, expected in zip(printed, times, strict=True):
-        shown = [np.datetime64(line[0]).astype("datetime64[ns]").astype(int) for line in lines]
-        assert shown == expected[:2].tolist()

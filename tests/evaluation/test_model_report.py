@@ -1,5 +1,6 @@
 """The page of a model holds what the model says, for every model that is a sum of functions."""
 
+import functools
 import json
 import re
 import weakref
@@ -322,9 +323,9 @@ PREDICTED = {
 }
 
 
-@pytest.mark.parametrize("kind", PREDICTED)
-def test_a_predictor_from_a_file_says_what_its_estimator_says(kind, tmp_path):
-    """But for what only the fit knows: checks, tests, degrees of freedom, numbers of rows."""
+@functools.cache
+def predicted(kind):
+    """A model of some rows, these and others, and their targets."""
     model, (X, y) = clone(PREDICTED[kind]), table()
     if not hasattr(model, "interactions"):
         X = pandas.DataFrame({"area": X["area"].fillna(100.0), "floor": 1.0 * X["floor"]})
@@ -333,16 +334,23 @@ def test_a_predictor_from_a_file_says_what_its_estimator_says(kind, tmp_path):
     elif kind == "counts":
         y = np.round(np.abs(y))
     fitted_on = X if hasattr(model, "explain") else X.to_numpy()  # ridge models name no terms
-    model.fit(fitted_on[:300], y[:300])
+    return model.fit(fitted_on[:300], y[:300]), fitted_on, y
+
+
+@pytest.mark.usefixtures("drawn_weights")
+@pytest.mark.parametrize("kind", PREDICTED)
+def test_a_predictor_from_a_file_says_what_its_estimator_says(kind, tmp_path):
+    """But for what only the fit knows: checks, tests, degrees of freedom, numbers of rows."""
+    model, X, y = predicted(kind)
     km.save(model.predictor_, tmp_path / "predictor.kmap")
     predictor = km.load(tmp_path / "predictor.kmap")
     assert type(predictor) is type(model.predictor_) is not type(model)
     pages = []
     for one in (model, predictor):
         path = tmp_path / f"{type(one).__name__}.html"
-        pages.append(data_of(km.model_report(one, path, X=fitted_on[300:], y=y[300:])))
+        pages.append(data_of(km.model_report(one, path, X=X[300:], y=y[300:], rows=[0, 7])))
     assert pages[0]["shapes"]
-    assert bool(pages[0]["rows"]) == hasattr(model, "explain")
+    assert len(pages[0]["rows"]) == 2 * hasattr(model, "explain")
     of_gam = hasattr(model, "interactions")
     assert (pages[0]["summary"] is not None) == of_gam
     assert pages[1]["summary"] is pages[1]["check"] is None
@@ -366,13 +374,10 @@ def test_a_predictor_from_a_file_says_what_its_estimator_says(kind, tmp_path):
         np.testing.assert_equal(theirs, ours)
 
 
+@pytest.mark.usefixtures("drawn_weights")
 @pytest.mark.parametrize("kind", ["pairs", "three classes", "SVR", "SVC, pairs"])
 def test_explanations_of_a_predictor_are_those_of_its_estimator(kind, tmp_path):
-    model, (X, y) = clone(PREDICTED[kind]), table()
-    if not hasattr(model, "interactions"):
-        X = pandas.DataFrame({"area": X["area"].fillna(100.0), "floor": 1.0 * X["floor"]})
-    y = np.digitize(y, np.quantile(y, [0.3, 0.7])) if is_classifier(model) else y
-    model.fit(X, y)
+    model, X, _ = predicted(kind)
     km.save(model.predictor_, tmp_path / "predictor.kmap")
     predictor = km.load(tmp_path / "predictor.kmap")
     for output in (None, 1) if is_classifier(model) else (None,):

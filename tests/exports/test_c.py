@@ -82,8 +82,9 @@ def test_an_additive_model_in_c_gives_the_same_scores(kind, map_name, tmp_path):
     np.testing.assert_allclose(got, np.reshape(scores, got.shape), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("map_name", ["HomogeneousMap", "SplineMap", "AnchorMap"])
-@pytest.mark.parametrize("n_targets", [1, 2])
+@pytest.mark.parametrize(
+    ("map_name", "n_targets"), [("HomogeneousMap", 1), ("SplineMap", 2), ("AnchorMap", 1)]
+)
 def test_a_linear_model_on_an_additive_map_in_c_gives_the_same_scores(
     map_name, n_targets, tmp_path
 ):

@@ -99,12 +99,12 @@ def test_what_goes_on_is_said(forecast, seed):
 
 
 def test_cycles_without_an_effect_shrink_and_are_not_significant():
-    """Of 40 series, 2 are expected below 5 %; more than 7 have a probability of 0.001."""
+    """Of 20 series, 1 is expected below 5 %; more than 4 have a probability of 0.003."""
     p_values = []
-    for seed in range(40):
+    for seed in range(20):
         rng = np.random.default_rng(seed)
         X = pd.DataFrame({"day": pd.date_range("2019-01-01", periods=3 * 365)[::5]})
         model = km.AdditiveRegressor().fit(X, np.linspace(0, 2, len(X)) + rng.normal(size=len(X)))
         frame = model.summary().to_frame().set_index("term")
         p_values.append(frame.loc[["day (month)", "day (weekday)"], "p_value"])
-    assert (np.array(p_values) < 0.05).sum(axis=0).max() <= 7
+    assert (np.array(p_values) < 0.05).sum(axis=0).max() <= 4

@@ -215,9 +215,11 @@ def test_the_pairs_that_matter_are_found(seed):
     wanted = {"a × c", "d × k"}
     assert wanted <= set(model.term_names_)
     assert len(model.pair_functions_) <= 4
-    assert set(km.AdditiveRegressor(interactions=2).fit(X, y).term_names_[5:]) == wanted
-    listed = km.AdditiveRegressor(interactions=[("c", "a"), ("k", "d")]).fit(X, y)
-    assert set(listed.term_names_[5:]) == wanted
+    assert (
+        set(km.AdditiveRegressor(interactions=2).fit(X[:1500], y[:1500]).term_names_[5:]) == wanted
+    )
+    named = km.AdditiveRegressor(interactions=[("c", "a"), ("k", "d")], smoothing=1.0)
+    assert set(named.fit(X, y).term_names_[5:]) == wanted
     new, truth = planted_pair([seed, 1])
     assert alone.score(new, truth) < 0.95 < 0.975 < model.score(new, truth)
     np.testing.assert_allclose(
@@ -325,14 +327,14 @@ def fresh_coverage(loss, name, noise, n):
 @pytest.mark.parametrize(
     ("loss", "noises", "n"),
     [
-        ("squared_error", (0.2, 0.6, 1.5), 1000),
-        ("log_loss", (0.5, 1.0, 2.0), 4000),
-        ("poisson", (0.2, 1.0, 3.0), 1000),
+        ("squared_error", (0.2, 1.5), 1000),
+        ("log_loss", (0.5, 2.0), 4000),
+        ("poisson", (0.2, 3.0), 1000),
         ("quantile", (0.2, 0.6), 1000),
     ],
 )
 def test_bands_cover_truths_that_no_formula_was_chosen_by(loss, noises, n):
-    """92 … 98 % on average over functions, points, noises and samples; means of 30 vary by 1 %.
+    """92 … 98 % on average over functions, points, noises and samples; means of 20 vary by 1.2 %.
 
     Among them are waves that much noise hides: they are smoothed away, and no band around a line
     holds them.
@@ -387,14 +389,10 @@ def test_files_of_tables_that_do_not_fit_together_are_refused(tmp_path, fitted):
         km.load(tmp_path / "model.kmap")
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        km.AdditiveRegressor(),
-        km.AdditiveClassifier(weights="frequency"),
-    ],
-    ids=str,
-)
+CHECKED = [km.AdditiveRegressor(), km.AdditiveClassifier(weights="frequency", smoothing=1.0)]
+
+
+@pytest.mark.parametrize("estimator", CHECKED, ids=str)
 def test_estimator_checks(estimator):
     """Weights are relative by default: a weight of two does not count as two rows."""
     failed = [name.split()[0] for name in broken(estimator)]

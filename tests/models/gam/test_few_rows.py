@@ -142,7 +142,7 @@ def weak_effects(rng, n):
 def test_small_linear_effects_cost_no_more_than_in_a_linear_model(loss):
     """Not worse than ridge or logistic regression, by more than two standard errors and 0.01."""
     rng, differences = np.random.default_rng(4), []
-    for _ in range(10):
+    for _ in range(6):
         (X, eta), (new, true) = weak_effects(rng, 150), weak_effects(rng, 1000)
         if loss == "log_loss":
             y = rng.random(150) < 1 / (1 + np.exp(-eta))
@@ -154,7 +154,7 @@ def test_small_linear_effects_cost_no_more_than_in_a_linear_model(loss):
             scores = [model.fit(X, y).predict(new) for model in models]
         ours, theirs = (np.corrcoef(score, true)[0, 1] for score in scores)
         differences.append(ours - theirs)
-    assert np.mean(differences) > -0.01 - 2 * np.std(differences) / np.sqrt(10)
+    assert np.mean(differences) > -0.01 - 2 * np.std(differences) / np.sqrt(6)
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "log_loss"])
@@ -216,10 +216,10 @@ def _two_functions():
 
 def test_more_columns_than_rows_fit():
     rng = np.random.default_rng(4)
-    X, y = table(rng, 150, 300, effect=3.0)
+    X, y = table(rng, 100, 200, effect=3.0)
     model = km.AdditiveRegressor().fit(X, y)
     assert p_values(model)[0] < 1e-6
-    assert error(model, 3.0, rng, 300) < 1.5
+    assert error(model, 3.0, rng, 200) < 1.5
 
 
 def test_a_fit_that_follows_the_noise_warns():
@@ -258,8 +258,8 @@ def test_pairs_are_searched_among_the_strongest_columns(monkeypatch):
 def test_quantiles_of_few_rows_follow_clear_effects(quantile):
     """From a constant, one in four of such fits nearly stayed one: few rows are near it."""
     spread = []
-    for k in range(10):
-        rng = np.random.default_rng(k)
+    for k in range(5):
+        rng = np.random.default_rng([k, int(10 * quantile)])
         X = pd.DataFrame({"a": rng.normal(size=60), "b": rng.gamma(2.0, size=60)})
         X["c"] = rng.choice(["u", "v", "w"], 60)
         eta = np.sin(2 * X["a"]) + np.log1p(X["b"]) + 0.8 * (X["c"] == "v")

@@ -1,13 +1,14 @@
 """The first fit of a process compiles few functions, each for one kind of arguments."""
 
-import subprocess
-import sys
 from pathlib import Path
+
+from fresh_process import run
 
 # Lists what is on disk after a fit of columns, and after one of a pair besides.
 FITS = """
-import sys
 from pathlib import Path
+import numba
+numba.config.CACHE_DIR = {folder!r}  # before the loops of the library are made
 import numpy as np
 import kernelmaps as km
 
@@ -16,19 +17,14 @@ X = rng.uniform(-1, 1, (1000, 4))
 y = X[:, 0] ** 2 + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=1000)
 for interactions in (None, 1):
     km.AdditiveRegressor(interactions=interactions).fit(X, y)
-    print(*(path.name.split("-")[0] for path in Path(sys.argv[1]).rglob("*.nbc")))
+    print(*(path.name.split("-")[0] for path in Path({folder!r}).rglob("*.nbc")))
 """
 
 
 def compiled_variants(folder: Path) -> list[list[str]]:
     """Functions that the fits keep on disk, once for each kind of arguments."""
-    done = subprocess.run(
-        [sys.executable, "-c", FITS, str(folder)],
-        env={"NUMBA_CACHE_DIR": str(folder), "PYTHONPATH": ":".join(sys.path)},
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    done = run(FITS.format(folder=str(folder)))
+    assert done.status == 0, done.stderr
     return [line.split() for line in done.stdout.splitlines()]
 
 

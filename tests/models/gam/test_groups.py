@@ -58,15 +58,14 @@ def test_levels_that_a_pair_merges_are_reported(seed):
     code = np.arange(3000) % 300
     X = pd.DataFrame({"x": rng.random(3000), "site": [f"s{k:03d}" for k in code]})
     y = rng.normal(size=300)[code] * X["x"] + 0.3 * rng.normal(size=3000)
-    model = km.AdditiveRegressor(terms=["x", "site", ("site", km.Term("x", "linear"))])
+    terms = ["x", "site", ("site", km.Term("x", "linear"))]
+    model = km.AdditiveRegressor(terms=terms, smoothing=1.0)
     message = "the 254 most frequent levels of 'site', which has 300. The others, 15% of the rows"
     with pytest.warns(UserWarning, match=message):
         model.fit(X, y)
-    # As many of them beside a column of few values, whichever column is the first.
-    coarse = X.assign(x=np.round(X["x"], 1))
-    for columns in (["x", "site"], ["site", "x"]):
-        with pytest.warns(UserWarning, match=message):
-            model.fit(coarse[columns], y)
+    # As many of them beside a column of few values, also where the levels come first.
+    with pytest.warns(UserWarning, match=message):
+        model.fit(X.assign(x=np.round(X["x"], 1))[["site", "x"]], y)
     few = code < 254
     with warnings.catch_warnings(action="error"):
         model.fit(X[few], y[few])
@@ -104,7 +103,7 @@ def test_intervals_of_variance_components_cover():
     """Random intercepts and slopes, and the noise."""
     rng, covered, n, m = np.random.default_rng(0), [], 300, 12
     terms = ["x", "g", ("g", km.Term("x", "linear"))]
-    for _ in range(30):
+    for _ in range(20):
         level, x = rng.integers(0, m, n), rng.normal(size=n)
         intercept, slope = 0.5 * rng.normal(size=m), 0.4 * rng.normal(size=m)
         y = intercept[level] + slope[level] * x + rng.normal(size=n)
@@ -113,5 +112,5 @@ def test_intervals_of_variance_components_cover():
         by_name = {item["component"]: item for item in summary.variance_components}
         true = {"g": 0.5, "x × g": 0.4, "noise": 1.0}
         covered.append([by_name[k]["low"] < sd < by_name[k]["high"] for k, sd in true.items()])
-    # Three standard deviations of 30 draws below 0.95.
-    assert np.mean(covered, axis=0).min() > 0.83
+    # Three standard deviations of 20 draws below 0.95: 0.804.
+    assert np.mean(covered, axis=0).min() > 0.8

@@ -1,5 +1,7 @@
 """Fits of GAMs do not depend on what should not matter: order, units, names, signs."""
 
+import functools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -46,12 +48,18 @@ def assert_same(first, second, tol=SAME):
     assert np.abs(first - second).max() <= tol * first.std()
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_the_order_of_rows_and_columns(loss, seed):
+@functools.cache
+def fitted(loss, seed):
+    """Rows, their targets, and the scores of a model of them."""
     X, eta, rng = table(seed)
     y = target(loss, eta, rng)
-    expected = scores(model_of(loss).fit(X, y), X)
-    order = rng.permutation(len(X))
+    return X, y, scores(model_of(loss).fit(X, y), X)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_order_of_rows_and_columns(loss, seed):
+    X, y, expected = fitted(loss, seed)
+    order = np.random.default_rng(seed).permutation(len(X))
     assert_same(expected, scores(model_of(loss).fit(X.iloc[order], y[order]), X))
     turned = X[["c", "b", "a"]]
     assert_same(expected, scores(model_of(loss).fit(turned, y), turned))
@@ -59,9 +67,7 @@ def test_the_order_of_rows_and_columns(loss, seed):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_units_of_columns_and_names_of_levels(loss, seed):
-    X, eta, rng = table(seed)
-    y = target(loss, eta, rng)
-    expected = scores(model_of(loss).fit(X, y), X)
+    X, y, expected = fitted(loss, seed)
     # Powers of two: ranges are cut at the same values.
     scaled = X.assign(a=1024 * X["a"], b=X["b"] / 4096)
     assert_same(expected, scores(model_of(loss).fit(scaled, y), scaled))
@@ -71,9 +77,7 @@ def test_units_of_columns_and_names_of_levels(loss, seed):
 
 @pytest.mark.parametrize("loss", ["squared_error", "quantile"])
 def test_the_unit_of_y_and_a_constant(loss, seed):
-    X, eta, rng = table(seed)
-    y = target(loss, eta, rng)
-    expected = scores(model_of(loss).fit(X, y), X)
+    X, y, expected = fitted(loss, seed)
     for factor, constant in ((1000.0, 0.0), (0.001, 0.0), (1.0, 500.0)):
         model = model_of(loss).fit(X, factor * y + constant)
         # The pinball loss is rounded off within a small share of the spread of y.
@@ -81,15 +85,14 @@ def test_the_unit_of_y_and_a_constant(loss, seed):
         assert_same(expected, (scores(model, X) - constant) / factor, tol)
 
 
-@pytest.mark.parametrize("quantile", [0.5, 0.9])
-def test_a_large_constant_in_y_of_quantile_losses(quantile, seed):
+def test_a_large_constant_in_y_of_quantile_losses(seed):
     """Targets are multiples of 2⁻²⁰, so that constants are added to them without rounding."""
     X, eta, rng = table(seed)
     X, y = X[:200], np.round(target("quantile", eta, rng)[:200] * 2**20) / 2**20
-    model = model_of(km.losses.Quantile(quantile))
+    model = model_of(km.losses.Quantile(0.9))
     expected, offset = scores(model.fit(X, y), X), 2.0 ** rng.integers(-3, 3, len(y))
     with_offset = scores(model.fit(X, y + offset, offset=offset), X)
-    for constant in (1e4, -1e5, 2.0**30):
+    for constant in (-1e5, 2.0**30):
         moved = scores(model.fit(X, y + constant), X) - constant
         assert_same(expected, moved, 1e-5)  # rounding of the scores: 2³⁰ has steps of 1e-7
         moved = scores(model.fit(X, y + offset + constant, offset=offset), X) - constant
@@ -101,15 +104,12 @@ def test_a_large_constant_in_y_of_quantile_losses(quantile, seed):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_sign_of_a_column(loss, seed):
-    X, eta, rng = table(seed)
-    y = target(loss, eta, rng)
-    expected = scores(model_of(loss).fit(X, y), X)
+    X, y, expected = fitted(loss, seed)
     mirrored = X.assign(a=-X["a"], b=-X["b"])
     assert_same(expected, scores(model_of(loss).fit(mirrored, y), mirrored), 0.02)
 
 
-@pytest.mark.parametrize("quantile", [0.5, 0.8])
-@pytest.mark.parametrize("n", [60, 61, 400])
+@pytest.mark.parametrize(("quantile", "n"), [(0.5, 60), (0.8, 61), (0.8, 400)])
 def test_the_sign_of_y_of_quantile_losses(quantile, n, seed):
     """The quantile q of y is that of 1 − q of −y, with the other sign."""
     X, eta, rng = table(seed, n)

@@ -155,12 +155,12 @@ def test_all_losses(seed, loss):
     assert np.isfinite(model.summary().to_frame()["p_value"]).all()
 
 
-@pytest.mark.parametrize("kind", ["chunks", "generator", "dask"])
+@pytest.mark.parametrize("kind", ["generator", "dask"])
 def test_streams_give_the_model_of_the_frame(seed, kind):
     """A generator's chunks are kept, since levels are counted in a pass of their own."""
     X, y, _, _ = table(seed, 2000)
     chunks = [(X[k : k + 500], y[k : k + 500]) for k in range(0, 2000, 500)]
-    source = {"chunks": (chunks,), "generator": (iter(chunks),)}.get(kind)
+    source = (iter(chunks),)
     if kind == "dask":
         dataframe = pytest.importorskip("dask.dataframe", reason="partitions are Dask's")
         source = dataframe.from_pandas(X.assign(y=y), npartitions=3), "y"

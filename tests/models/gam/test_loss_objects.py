@@ -113,7 +113,7 @@ def test_the_dispersion_of_sparse_counts_is_fletchers(seed):
 def test_rare_events_reject_few_nulls():
     """15 events among 500 rows. Without the correction, φ is .3 to 1 and .15 of nulls rejected."""
     p_values, dispersions = {}, []
-    for k in range(30):
+    for k in range(16):
         rng = np.random.default_rng(k)
         X = rng.random((500, 4))
         eta = 1.5 * X[:, 0] + np.sin(2 * np.pi * X[:, 1])
@@ -124,8 +124,8 @@ def test_rare_events_reject_few_nulls():
             p_values.setdefault(loss, []).extend(table[model.term_names_[2:]])
             dispersions.append(model.dispersion_[0])
     assert 0.9 < np.min(dispersions) < np.max(dispersions) < 1.3
-    for found in p_values.values():  # 0.05, and two standard errors of shares of 60
-        assert np.mean(np.array(found) < 0.05) <= 0.1
+    for found in p_values.values():  # 0.05, and two standard errors of shares of 32
+        assert np.mean(np.array(found) < 0.05) <= 0.127
 
 
 def test_parameters_are_checked_when_they_are_given():

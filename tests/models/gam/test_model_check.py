@@ -102,7 +102,7 @@ def test_a_basis_that_is_too_small_is_found(seed):
 
 def test_p_values_of_basis_checks_are_uniform_for_enough_functions():
     p_values = []
-    for seed in range(40):
+    for seed in range(25):
         rng, X, eta = wave(seed, 200)
         y = X["b"] + rng.normal(size=len(eta))
         check = km.AdditiveRegressor(terms=["b"], n_jobs=1).fit(X, y).check(X, y)

@@ -73,7 +73,7 @@ def test_new_levels_have_slopes_and_curves_of_their_own(linear, seed):
         mean = np.sum(rng.normal(size=(len(functions), n_levels))[:, code] * functions, axis=0)
         return pd.DataFrame({"x": x, "site": [f"s{k}" for k in code]}), mean
 
-    for _ in range(6):
+    for _ in range(6 if linear else 3):
         X, mean = rows(40, 30)
         pair = ("site", km.Term("x", "linear") if linear else "x")
         model = km.AdditiveRegressor(terms=["x", "site", pair], n_jobs=1)
@@ -87,10 +87,10 @@ def test_new_levels_have_slopes_and_curves_of_their_own(linear, seed):
         spread = errors[ends].mean() / errors[np.abs(new["x"] - 0.5) < 0.1].mean()
         without.append(model.predictor_.score_errors(columns, as_fitted=True).max())
         assert not linear or spread > 1.1  # a slope adds most at the ends
-    # Variances of 40 effects and slopes vary by √(2/40); means of 6 fits of 300 rows by .015.
-    # Curves vary more at the ends of x than their prior says, which costs some per cent; without
-    # their variance, intervals cover .6.
-    assert np.mean(covered) == pytest.approx(0.95, abs=0.04 if linear else 0.07)
+    # Variances of 40 effects and slopes vary by √(2/40); means of 6 fits of 300 rows by .015, of
+    # 3 by .021. Curves vary more at the ends of x than their prior says, which costs some per cent;
+    # without their variance, intervals cover .6.
+    assert np.mean(covered) == pytest.approx(0.95, abs=0.04 if linear else 0.08)
     assert max(without) < 0.6
 
 

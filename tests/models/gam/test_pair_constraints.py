@@ -42,7 +42,6 @@ TOWNS = [{"power": 5.0, "town": t} for t in ("Ulm", "Bonn", "Kiel", "Rome", None
 @pytest.mark.parametrize(
     ("loss", "pair", "others"),
     [
-        ("squared_error", PAIR, POWERS),
         ("poisson", PAIR, POWERS),
         ("squared_error", ("town", "age"), TOWNS),
     ],

@@ -75,16 +75,15 @@ def roughness(curve, column):
     return np.linalg.norm(np.diff(np.interp(grid, curve.grid, curve.values), 2))
 
 
-@pytest.mark.parametrize("rho", [0.0, 0.7])
-def test_curves_beside_a_pair_are_smooth_and_covered_by_their_bands(seed, rho):
+def test_curves_beside_a_pair_are_smooth_and_covered_by_their_bands(seed):
     """Their bands cover the functions of the population, whose rows are a sample.
 
-    In 40 tables of each setting coverage was 0.956 to 0.964, and a mean of 4 has a standard
+    In 40 tables coverage was 0.956 to 0.964, and a mean of 4 has a standard
     deviation of about 0.02. Roughness was 0.85 to 1.0 times that without the pair.
     """
     covered, rougher = [], []
     for k in range(4):
-        X, y, functions = bent(seed + k, rho)
+        X, y, functions = bent(seed + k, 0.7)
         model = km.AdditiveRegressor(interactions=[("a", "b")]).fit(X, y)
         alone = km.AdditiveRegressor().fit(X, y)
         for j, curve in enumerate(model.shape_functions_):

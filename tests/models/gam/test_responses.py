@@ -53,7 +53,7 @@ def test_derivatives_are_those_of_the_value(loss, y):
         slope = (loss.value(y, at + h) - loss.value(y, at - h)) / (2 * h)
         np.testing.assert_allclose(gradient, slope, rtol=1e-7, atol=1e-7)
         drawn = loss.observation_distribution(
-            np.full(200_000, eta), np.zeros(200_000), loss.dispersion, np.inf
+            np.full(50_000, eta), np.zeros(50_000), loss.dispersion, np.inf
         ).rvs(random_state=np.random.default_rng(0))
         squares = loss.derivatives(drawn, np.full(len(drawn), eta))[0] ** 2 / loss.dispersion
         error = squares.std() / np.sqrt(len(squares))
@@ -153,12 +153,12 @@ def test_probabilities_below_a_target_leave_out_its_mass():
 @pytest.mark.parametrize(
     ("name", "parameter", "true", "tolerance"),
     [
-        ("negative_binomial", "theta", 2.0, 0.4), ("tweedie", "power", 1.5, 0.07),
-        ("beta", "precision", 8.0, 1.0),
+        ("negative_binomial", "theta", 2.0, 0.57), ("tweedie", "power", 1.5, 0.1),
+        ("beta", "precision", 8.0, 1.4),
     ],
 )  # fmt: skip
 def test_a_parameter_is_the_same_everywhere(seed, name, parameter, true, tolerance, tmp_path):
-    X, f, rng = table(seed, 4000)
+    X, f, rng = table(seed, 2000)
     y = draw(name, f, rng)
     model = km.AdditiveRegressor(name).fit(X, y)
     estimate = getattr(model.loss_, parameter)

@@ -61,7 +61,7 @@ def test_predictions_are_the_thin_plate_spline_through_the_fitted_values(seed):
 def test_surfaces_are_more_accurate_than_pairs_and_their_bands_hold():
     """A hump at irregular places; SciPy's splines with the best of eight smoothing parameters."""
     errors, held, rejected = [], [], []
-    for k in range(8):
+    for k in range(4):
         rng = np.random.default_rng(k)
         X, new = places(rng, 200), places(rng, 1000)
         X["noise"], new["noise"] = rng.random(200), rng.random(1000)
@@ -83,7 +83,7 @@ def test_surfaces_are_more_accurate_than_pairs_and_their_bands_hold():
     assert surface < 0.9 * pair
     assert surface < 1.15 * best
     assert 0.9 <= np.mean(held) <= 0.99
-    assert np.mean(rejected) <= 0.2  # of eight
+    assert np.mean(rejected) <= 0.25  # one of four
 
 
 def test_terms_sum_to_the_score_and_errors_are_those_of_the_posterior(fitted):
