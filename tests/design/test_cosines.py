@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from kernelmaps.exceptions import DesignError
 from kernelmaps.kernels import Cauchy, Gaussian, Laplacian, Matern
 
 
+@cache
 def error_of(kernel, n_columns, domain=(1, 255), error="absolute"):
     problem = build_problem(kernel, domain, error)
     return problem.max_error(refined_design(problem, n_columns))

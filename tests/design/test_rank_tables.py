@@ -33,10 +33,10 @@ def test_best_tables_meet_the_bound(kernel, n_columns, limit, floor):
 
 
 def test_tables_of_the_intersection():
-    grid = grid_kernel("intersection", (1, 255))
+    grid = grid_kernel("intersection", (1, 50))
     table = minimax_table(grid, 2)
     bound, _ = rank_bound(grid, 2)
-    assert bound >= 255 / 25 * 0.99  # b / (2D + 1)²
+    assert bound >= 50 / 25 * 0.99  # b / (2D + 1)²
     assert table.max_error <= 1.13 * bound
 
 
