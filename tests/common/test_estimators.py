@@ -12,7 +12,7 @@ COMPILED = [
     km.HomogeneousMap(n_components=3, signed=True),
     km.HomogeneousMap(n_components=3),
     km.SplineMap(),
-    km.AnchorMap(n_anchors=10, anchors="kmeans", rank=3),
+    km.AnchorMap(n_anchors=10, anchors="kmeans"),
     km.RandomFourierMap(n_components=20, random_state=0),
     km.RandomFourierMap(n_components=20, sampling="structured", random_state=0),
     km.RandomOrthoprojector(n_components=1, random_state=0),

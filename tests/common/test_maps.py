@@ -26,7 +26,7 @@ MAPS = {
     "series": (km.SeriesMap, (3, 21), 2, 2e-3),
     "designed-chi2": (lambda n: km.DesignedMap("chi2", n), (2, 8), 3, 2e-3),
     "designed-js": (lambda n: km.DesignedMap("js", n, domain="universal"), (2, 8), 3, 2e-3),
-    "designed-table": (lambda n: km.DesignedMap("chi2", n, method="minimax"), (2, 3), 3, 2e-2),
+    "designed-table": (lambda n: km.DesignedMap("chi2", n, method="minimax"), (2, 4), 3, 2e-2),
     "anchor-chi2": (lambda n: km.AnchorMap("chi2", n, energy=1), (4, 160), 0.9, 2e-2),
     "anchor-js-linear":
         (lambda n: km.AnchorMap("js", n, n_neighbors=2, energy=1), (4, 160), 1.2, 5e-3),
