@@ -29,13 +29,13 @@ X, y, X_test, y_test = rows[:2000], labels[:2000], rows[2000:], labels[2000:]
 
 # %%
 # Frequencies are skewed: most are zero, a few are large. The logarithm spreads them out. First a
-# linear classifier, then an additive one on piecewise linear functions. Of several values of C,
+# linear classifier, then an additive one on cubic splines. Of several values of C,
 # ``AdditiveSVC`` chooses one by cross-validation, with warm starts from each to the next.
 
 X, X_test = np.log1p(X), np.log1p(X_test)
 scaler = StandardScaler().fit(X)
 linear = LinearSVC(C=0.1, random_state=0).fit(scaler.transform(X), y)
-splines = km.SplineMap(n_bases=10, degree=1, out_of_domain="extrapolate")
+splines = km.SplineMap(n_bases=10, out_of_domain="extrapolate")
 model = km.AdditiveSVC(splines, C=[0.01, 0.03, 0.1, 0.3], cv=3).fit(X, y)
 print(f"linear:   test accuracy {linear.score(scaler.transform(X_test), y_test):.1%}")
 print(f"additive: test accuracy {model.score(X_test, y_test):.1%}, C = {model.C_:g}")

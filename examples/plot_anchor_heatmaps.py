@@ -18,7 +18,7 @@ names = {
     "intersection": "intersection",
     "jensen_shannon": "Jensen-Shannon",
 }
-x = np.linspace(0, 1, 301)[:, None]
+x = np.linspace(0, 1, 201)[:, None]
 
 
 def kernel_of(name, n_anchors, **options):
@@ -61,7 +61,7 @@ figure.colorbar(image, ax=axes, shrink=0.8)
 # More anchors help the one in proportion, the other in proportion to the square.
 
 figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
-sizes = np.array([10, 20, 40, 80, 160])
+sizes = np.array([10, 20, 40, 80])
 for index, (name, label) in enumerate(names.items()):
     for k, style in ((1, "o-"), (2, "s--")):
         errors = []

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 
 import kernelmaps as km
 
-X, y = km.datasets.make_histograms(600, 24, 2, n_counts=30, concentration=1.0, random_state=0)
+X, y = km.datasets.make_histograms(400, 24, 2, n_counts=30, concentration=1.0, random_state=0)
 
 # %%
 # ``choose`` measures maps of growing size on pairs of rows that they have not seen, and takes the

@@ -16,7 +16,7 @@ X = km.datasets.load("digits").X_train[:200]
 # %%
 # A first stage of three columns, and one of ten, with more and more random features.
 
-sizes = [100, 200, 400, 800, 1600, 3200]
+sizes = [100, 200, 400, 800, 1600]
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
 for ax, n_columns in zip(axes, (3, 10), strict=True):
     errors = [

@@ -29,7 +29,7 @@ axes[0].set_ylabel("second coordinate")
 # fall as one over the root of the number of columns, from different heights.
 
 X = 0.5 * np.random.default_rng(0).normal(size=(100, 16))
-sizes = [64, 128, 256, 512, 1024, 2048]
+sizes = [64, 128, 256, 512, 1024]
 figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 for sampling in ("iid", "structured", "orthogonal"):
     errors = []

@@ -14,9 +14,9 @@ from sklearn.svm import SVC, LinearSVC
 import kernelmaps as km
 
 # %%
-# Two classes of histograms, each row 100 counts in 64 bins.
+# Two classes of histograms, each row 100 counts in 32 bins.
 
-X, y = km.datasets.make_histograms(3000, 64, 2, n_counts=100, concentration=30.0, random_state=0)
+X, y = km.datasets.make_histograms(2500, 32, 2, n_counts=100, concentration=30.0, random_state=0)
 X_test, y_test = X[2000:], y[2000:]
 feature_map = km.HomogeneousMap(kernel="chi2", n_components=5).fit(X[:10])
 
@@ -48,7 +48,7 @@ for label, side in (("exact χ² SVM", exact), ("linear SVM on 5-column map", ma
     time_axes.loglog(sizes, seconds, "o-", label=label)
     accuracy_axes.semilogx(sizes, accuracy, "o-", label=label)
 time_axes.set(xlabel="training rows", ylabel="seconds to train and test")
-accuracy_axes.set(xlabel="training rows", ylabel="accuracy on 1000 rows")
+accuracy_axes.set(xlabel="training rows", ylabel="accuracy on 500 rows")
 time_axes.legend(frameon=False)
 for axes in (time_axes, accuracy_axes):
     axes.set_xticks(sizes, sizes, minor=False)

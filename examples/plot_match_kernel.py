@@ -18,8 +18,8 @@ from sklearn.svm import SVC
 import kernelmaps as km
 
 digits = km.datasets.load("digits")
-X, y = digits.X_train[:100], digits.y_train[:100]
-X_test, y_test = digits.X_test[:60], digits.y_test[:60]
+X, y = digits.X_train[:80], digits.y_train[:80]
+X_test, y_test = digits.X_test[:50], digits.y_test[:50]
 
 # %%
 # A descriptor of each pixel where the image has a gradient: its place, in units of two pixels, and
@@ -42,7 +42,7 @@ rows_test, weights_test, starts_test = descriptors(X_test)
 print(f"{len(rows)} descriptors of {len(X)} images")
 
 # %%
-# The exact match kernel needs the kernel of all pairs of descriptors, 32 million values here. It
+# The exact match kernel needs the kernel of all pairs of descriptors, 22 million values here. It
 # is scaled so that every set has length one.
 
 kernel = km.kernels.Gaussian(0.7)

@@ -30,7 +30,7 @@ def laplace(n):
 
 
 # %%
-# Of 50,000 rows each, mapped in blocks: the sums are all that is kept. A normal and a Laplace
+# Of 20,000 rows each, mapped in blocks: the sums are all that is kept. A normal and a Laplace
 # distribution with the same mean and variance differ; two normal samples do not.
 
 
@@ -41,8 +41,8 @@ def mean_features(draw, n_rows, block=10_000):
     )
 
 
-means = {"normal": mean_features(normal, 50_000), "Laplace": mean_features(laplace, 50_000)}
-again = mean_features(normal, 50_000)
+means = {"normal": mean_features(normal, 20_000), "Laplace": mean_features(laplace, 20_000)}
+again = mean_features(normal, 20_000)
 for name, mean in means.items():
     print(f"normal and {name}: MMD = {np.linalg.norm(again - mean):.4f}")
 
@@ -75,7 +75,7 @@ axes[0].set(xlabel="MMD² of 300 and 300 rows", ylabel="permutations")
 # Share of tests that reject at the level of 5 %, by the number of rows. For two normal samples it
 # is the level itself, whatever the number of rows and columns.
 
-sizes, trials = [50, 100, 200, 400], 60
+sizes, trials = [50, 100, 200, 400], 40
 for name, draw, color in (("normal", normal, "C0"), ("Laplace", laplace, "C1")):
     shares = []
     for n in sizes:

@@ -178,7 +178,7 @@ def test_sines_of_the_intersection_are_worse_than_the_best_table(n_columns, larg
 
 def test_designs_of_the_low_dimensional_maps_paper(monkeypatch):
     """Table 2 at 31 columns (paper: .1199, .1061, .2370) and Figure 4 at 11 (.0033, .0067)."""
-    quick = multidim.JointSearchOptions(disturbed=0, n_finished=1, lags=(17, 7))
+    quick = multidim.JointSearchOptions(disturbed=0, n_descended=2, n_finished=1, lags=(17, 7))
     monkeypatch.setattr(multidim, "_OPTIONS", quick)
     designs = {name: low_dim.joint_design(name, 31) for name in ("Proj", "⊗", "⊗ no LP")}
     assert all(design.n_columns <= 31 for design in designs.values())

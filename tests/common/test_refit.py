@@ -45,6 +45,7 @@ def test_models(name):
     assert_forgets(model_of(name))
 
 
+@pytest.mark.usefixtures("readable")
 @pytest.mark.filterwarnings("ignore")
 def test_parameters_between_fits():
     assert_forgets(km.StreamingPCA(n_components=2), {"n_components": 4})

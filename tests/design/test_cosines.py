@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from kernelmaps.exceptions import DesignError
 from kernelmaps.kernels import Cauchy, Gaussian, Laplacian, Matern
 
 
+@cache
 def error_of(kernel, n_columns, domain=(1, 255), error="absolute"):
     problem = build_problem(kernel, domain, error)
     return problem.max_error(refined_design(problem, n_columns))
@@ -78,7 +80,7 @@ def test_rough_kernels_improve_with_every_column(kernel):
 
 def test_designs_are_deterministic_and_exact_where_they_can_be():
     problem = build_problem("intersection", (1, 50))
-    first, second = (refined_design(problem, 4, seed=3) for _ in range(2))
+    first, second = (refined_design(problem, 3, seed=3) for _ in range(2))
     np.testing.assert_array_equal(first[0], second[0])
     np.testing.assert_array_equal(first[1], second[1])
     single = build_problem(lambda lag: np.cos(0.6 * lag), (0, np.pi))  # Figure 1 of the paper

@@ -71,7 +71,7 @@ def test_position_and_orientation_of_a_patch():
     rng = np.random.default_rng(1)
     X = np.c_[rng.uniform(0, 1, 50), rng.uniform(0, 2 * np.pi, 50)]
     fitted = km.JointDesignedMap(
-        [Gaussian(0.5), orientation], 9, domain=[(0, 1), (0, 2 * np.pi)], periods=[None, 2 * np.pi]
+        [Gaussian(0.5), orientation], 5, domain=[(0, 1), (0, 2 * np.pi)], periods=[None, 2 * np.pi]
     ).fit(X)
     phi, turned = fitted.transform(X), fitted.transform(X + np.array([0, 6 * np.pi]))
     np.testing.assert_allclose(phi, turned, atol=1e-12)

@@ -12,7 +12,7 @@ BYTES = np.arange(1, 256)[:, None] / 255
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("n", [1, 3, 10, 1000])
+@pytest.mark.parametrize("n", [1, 4, 1000])
 @pytest.mark.parametrize("scale", [1.0, 40.0])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_relative_error_is_exactly_the_geometric_tail(n, scale, dtype):

@@ -100,6 +100,7 @@ def test_properties_say_what_they_are():
     assert {name: missing for name, missing in found.items() if missing} == {}
 
 
+@pytest.mark.usefixtures("quick_baselines", "readable")
 @pytest.mark.parametrize("module", WITH_EXAMPLES)
 def test_examples_in_docstrings_run(module, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -10,7 +10,7 @@ from kernelmaps.maps.base import AdditiveMap, FeatureMap
 
 # Settings that keep the examples small; maps that are not in the list have those of `_small`.
 MAP_SETTINGS: dict[str, dict[str, Any]] = {
-    "HomogeneousMap": {"n_components": 5},
+    "HomogeneousMap": {"n_components": 3},
     "DesignedMap": {"n_components": 3, "out_of_domain": "extrapolate"},
     "AnchorMap": {"n_anchors": 8, "out_of_domain": "extrapolate"},
     "ChebyshevMap": {"n_components": 4},
