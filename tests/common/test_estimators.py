@@ -22,6 +22,8 @@ READABLE = [
     km.ChebyshevMap(3, signed=True),
     km.SeriesMap(3),
     km.DesignedMap(n_components=3),
+    km.DesignedMap(n_components=3, signed=True),
+    km.AnchorMap(n_anchors=10, n_neighbors=2),
     km.TrigonometricMap(3),
     km.HermiteMap(3),
     km.ExponentialMap(km.ChebyshevMap(3), n_components=20, random_state=0),

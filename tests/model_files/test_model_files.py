@@ -181,7 +181,7 @@ def test_info_tells_what_is_inside(path):
     info = open_info(path)
     assert (info.kind, info.title) == ("model", "HomogeneousMap")
     assert info.version == km.__version__
-    assert info.details["n_components"] == 5
+    assert info.details["n_components"] == 3
     assert info.metadata == {"columns": ["a", "b"]}
     assert info.size == path.stat().st_size
     assert len(info.digest) == 64
