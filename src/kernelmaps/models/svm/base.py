@@ -198,7 +198,7 @@ class AdditiveSVM(BaseEstimator):
         self.duality_gap_, self.n_iter_ = solution.gap, solution.n_iter
         self.solver_ = solution.solver
         outputs, classes = self._kind_of_outputs()
-        self.predictor_ = AdditiveMachine.with_summary(
+        self.predictor_ = AdditiveMachine.from_fit(
             sample, feature_map=fitted.feature_map, on_codes=fitted.on_codes,
             weights=solution.weights, offset=solution.intercept + targets.centre,
             tol=float(self.tol), outputs=outputs, classes=classes,

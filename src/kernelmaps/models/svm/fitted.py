@@ -7,7 +7,7 @@ a few rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -166,11 +166,11 @@ class AdditiveMachine(PredictsRows):
     weights: np.ndarray = schema.saved(schema.array("f8 f4", "features bases outputs"))
     offset: np.ndarray = schema.saved(schema.array("f8", "outputs"))
     tol: float = schema.saved(schema.number(above=0))
+    summary: Summary = schema.saved(schema.instance((Summary,)))
     outputs: str = schema.saved(schema.text(("numbers", "classes", "pairs")), default="numbers")
     classes: np.ndarray | None = schema.saved(schema.optional(schema.labels), default=None)
     log_odds: bool = schema.saved(schema.boolean, default=False)
     feature_names: Any = schema.saved(schema.optional(schema.names), default=None)
-    summary: Summary = schema.saved(schema.instance((Summary,)), default=None)
 
     @cached_property
     def fitted(self) -> FittedMap:
@@ -366,10 +366,25 @@ class AdditiveMachine(PredictsRows):
     # -- description ------------------------------------------------------------------------------
 
     @classmethod
-    def with_summary(cls, sample: Any, **fields: Any) -> AdditiveMachine:
-        """A machine with the summary of some training rows, which are not kept."""
-        machine = cls(**fields)
-        return replace(machine, summary=machine._describe(sample))
+    def from_fit(cls, sample: Any, **parts: Any) -> AdditiveMachine:
+        """A machine that describes some training rows when its summary is first asked for."""
+        machine = cls(summary=None, **parts)  # type: ignore[arg-type]
+        del machine.__dict__["summary"]
+        machine.__dict__["_sample"] = sample
+        return machine
+
+    def __getattr__(self, name: str) -> Any:
+        """The summary, where it was not computed yet."""
+        sample = self.__dict__.get("_sample")
+        if name != "summary" or sample is None:
+            raise AttributeError(f"AdditiveMachine has no {name!r}")
+        summary = self.__dict__.setdefault("summary", self._describe(sample))
+        self.__dict__.pop("_sample", None)
+        return summary
+
+    def _saved(self) -> dict[str, Any]:
+        """The entries of a file, with the summary."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
 
     def _describe(self, sample: Any) -> Summary:
         """Ranges, densities, means and spreads of the terms over rows."""

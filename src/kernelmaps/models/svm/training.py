@@ -125,9 +125,10 @@ def cross_validate(
         weight[folds[k]] = 0.0
         for i, C in enumerate(Cs):
             solution = train(rows, targets._replace(weight=weight), float(C), fitted, quiet, start)
-            machine = AdditiveMachine(
-                fitted.feature_map, fitted.on_codes, solution.weights, solution.intercept, quiet.tol
-            )
+            machine = AdditiveMachine.from_fit(
+                None, feature_map=fitted.feature_map, on_codes=fitted.on_codes,
+                weights=solution.weights, offset=solution.intercept, tol=quiet.tol,
+            )  # fmt: skip
             scores[k, i] = score(machine.scores(rows[test]), targets.y[test], counts[test])
             start = solution.alpha, solution.intercept
             n_failed += not solution.converged
