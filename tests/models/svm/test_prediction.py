@@ -1,5 +1,7 @@
 """Prediction compiled to per-feature polynomials: equal to the sum of the weighted columns."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -254,3 +256,12 @@ def test_float32_positions_are_bounded_where_they_may_be_anywhere(seed, begin, w
     if width < 1e50:  # float32 does not reach farther
         scores = sum_terms(model.predictor_, single)
         np.testing.assert_allclose(found + model.predictor_.offset, scores, atol=1e-3)
+
+
+def test_training_rows_are_described_once_and_leave_with_the_pickle():
+    X = np.random.default_rng(0).random((60, 2))
+    model = km.AdditiveSVC(km.SplineMap(4)).fit(X, X[:, 0] > 0.5)
+    copied = pickle.loads(pickle.dumps(model))
+    assert all("_sample" not in vars(each.predictor_) for each in (model, copied))
+    np.testing.assert_array_equal(copied.feature_importances_, model.feature_importances_)
+    assert model.feature_importances_[0] > 5 * model.feature_importances_[1]
